@@ -1,0 +1,16 @@
+# Every dependency is a Debian package; none is vendored. Each is used header-only or from a static archive where
+# Debian ships one, so that the installed library asks little of its users.
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(fmt 9 REQUIRED)
+find_package(spdlog 1.10 REQUIRED)
+find_package(CLI11 2.1 REQUIRED)
+pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
+if(BLOCKDRAFT_BUILD_TESTS)
+  find_package(GTest 1.12 REQUIRED)
+endif()
+if(BLOCKDRAFT_BUILD_BENCH)
+  find_package(benchmark 1.7 REQUIRED)
+endif()

@@ -1,0 +1,23 @@
+// JSON from untrusted files and requests.
+#pragma once
+
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "blockdraft/result.h"
+
+namespace blockdraft {
+
+using Json = nlohmann::json;
+
+// Parses one JSON document. `origin` names the text in errors (a path, "request body").
+// Refused, each as corrupt_file with origin and byte offset where known: syntax errors, trailing text, nesting deeper
+// than kMaxJsonDepth, a key that occurs twice in one object, invalid UTF-8.
+inline constexpr int kMaxJsonDepth = 64;
+Result<Json> parse_json(std::string_view text, std::string_view origin);
+
+// The name of a value's type for error messages: "a string", "an integer", "null".
+const char* json_type_name(const Json& value);
+
+}  // namespace blockdraft

@@ -1,0 +1,65 @@
+// config.json of a drafter: every published layout becomes this one struct (spec section 2).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "blockdraft/result.h"
+#include "nn/transformer_config.h"
+
+namespace blockdraft {
+
+// Which block row gives which draft (spec 1.8).
+enum class BlockLayout {
+  in_place,  // row i is the guess for its own position; row 0, the anchor's, is not used
+  shifted,   // row i is the guess for the position after it
+};
+
+enum class LayerType { full_attention, sliding_attention };
+
+struct DrafterLayerConfig {
+  LayerType type = LayerType::full_attention;
+  bool causal = false;  // within the block (spec 2.4)
+  int32_t window = 0;   // positions, the query included; 0: none
+};
+
+struct DrafterConfig {
+  std::string architecture;  // the first of `architectures`
+  std::string origin;        // path of the config.json, for messages
+  TransformerConfig transformer;
+  std::vector<DrafterLayerConfig> layers;  // [num_hidden_layers]
+
+  BlockLayout layout = BlockLayout::in_place;
+  int32_t block_size = 0;  // rows B the drafter was trained with
+  int32_t mask_token_id = -1;
+  std::vector<int32_t> target_layer_ids;   // in file order, never sorted; z-lab numbering: output of decoder layer i
+  bool target_layer_ids_computed = false;  // the config has none: the fallback of spec 1.3 was used, with a warning
+  std::optional<int64_t> num_target_layers;
+  int64_t target_hidden_size = 0;  // width of one tap
+  int64_t draft_vocab_size = 0;    // rows of the head; below vocab_size only with d2t
+
+  std::optional<float> input_embedding_scale;  // absent: the target's own scale (spec 1.5)
+  float output_multiplier = 1.0f;
+  float final_logit_softcapping = 0.0f;  // 0: none
+
+  std::vector<std::string> warnings;  // disagreeing copies of a key, computed layer ids; logged once at load
+
+  // Drafts that a block of the trained size yields: block_size - 1 in place, block_size shifted.
+  int32_t trained_width() const { return layout == BlockLayout::in_place ? block_size - 1 : block_size; }
+  // Block rows needed for so many drafts.
+  int32_t rows_for_width(int32_t width) const { return layout == BlockLayout::in_place ? width + 1 : width; }
+};
+
+// Reads `folder`/config.json with the precedence of spec 2.1 and validates as spec 2.8 says, as far as the config alone
+// allows. Refused, each by name: everything but plain DFlash for now (DFlash2, DSpark, Domino and speculators files,
+// the vendor variants of appendix A), unknown projector types, vendor keys that change the mathematics, a quantization
+// that the loader does not know is not looked at here: formats are decided per tensor.
+Result<DrafterConfig> read_drafter_config(const std::filesystem::path& folder);
+
+// target_layer_ids of spec 1.3 for a config without them: `num_target_layers` N, `num_hidden_layers` L.
+std::vector<int32_t> fallback_layer_ids(int64_t num_target_layers, int64_t num_hidden_layers);
+
+}  // namespace blockdraft

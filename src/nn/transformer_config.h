@@ -1,0 +1,34 @@
+// The keys that describe a stack of Qwen3-shaped decoder layers, target or drafter (spec 2.3).
+#pragma once
+
+#include <cstdint>
+
+#include "blockdraft/result.h"
+#include "checkpoint/config_reader.h"
+#include "nn/rope_config.h"
+
+namespace blockdraft {
+
+// Field names are the checkpoint's own keys.
+struct TransformerConfig {
+  int64_t hidden_size = 0;
+  int64_t intermediate_size = 0;
+  int64_t num_hidden_layers = 0;
+  int64_t num_attention_heads = 0;
+  int64_t num_key_value_heads = 0;
+  int64_t head_dim = 0;
+  int64_t vocab_size = 0;
+  int64_t max_position_embeddings = 0;
+  double rms_norm_eps = 1e-6;
+  bool attention_bias = false;
+  RopeConfig rope;
+
+  int64_t query_size() const { return num_attention_heads * head_dim; }
+  int64_t key_value_size() const { return num_key_value_heads * head_dim; }
+};
+
+// Reads and validates all of the above with the defaults of spec 2.3: extents in kExtent, heads divisible by K/V heads,
+// head_dim even, hidden_act silu (anything else is unsupported, by name), eps positive.
+Result<TransformerConfig> read_transformer_config(const ConfigReader& config);
+
+}  // namespace blockdraft

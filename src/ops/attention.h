@@ -1,0 +1,45 @@
+// Attention of new rows over paged keys and values.
+#pragma once
+
+#include <cstdint>
+
+#include "tensor/batch_view.h"
+#include "tensor/context.h"
+#include "tensor/paged_kv.h"
+#include "tensor/tensor_view.h"
+
+namespace blockdraft {
+
+// out[r, h, :] = sum_p softmax_p(scale * q[r, h, :] . K[p, h / group, :]) V[p, h / group, :],  group = heads / kv_heads
+//   q, out: [rows, heads * head_dim] f32, q normed and roped. out may be q.
+// K and V of the rows of this call are in the pages already (ops/kv_write.h). Let q be the position of row r and e the
+// position after the last row of its sequence in this batch. Visible are the keys p (spec 1.7 and 7.4) with
+//   causal:      p <= q
+//   not causal:  p < e
+//   window > 0:  also |q - p| < window
+// Keys are reduced in chunks of kAttentionChunk absolute positions, each key in order; chunk results are merged in
+// order within groups of kAttentionChunksPerGroup chunks, and groups in order. So a row's bits depend only on its own
+// query and visible keys (design D1, D4).
+inline constexpr int32_t kAttentionChunk = 128;
+inline constexpr int32_t kAttentionChunksPerGroup = 32;
+
+struct AttentionArgs {
+  TensorView out;
+  ConstTensorView q;
+  PagedKvView kv;
+  BatchView batch;
+  int32_t num_heads = 0;
+  bool causal = true;
+  int32_t window = 0;  // 0: none
+  float scale = 1.0f;
+};
+void attention(Context& context, const AttentionArgs& args);
+
+// Scratch bytes that a call takes from the arena at most.
+size_t attention_scratch_bytes(int32_t num_threads, int64_t max_rows, int32_t num_heads, int32_t head_dim);
+
+namespace cpu {
+void attention(Context& context, const AttentionArgs& args);
+}
+
+}  // namespace blockdraft

@@ -1,0 +1,31 @@
+// Matrix products with stored weights.
+#pragma once
+
+#include <span>
+
+#include "tensor/context.h"
+#include "tensor/tensor_view.h"
+#include "tensor/weight_view.h"
+
+namespace blockdraft {
+
+// out[r, n] = scale[n] * sum_k x[r, k] * W[n, k] + bias[n]   (+ out[r, n] if accumulate)
+// where W is the stack of `weights` along the output dimension: q, k and v, or gate and up, are one call.
+//   x: [rows, in_features] f32.  out: [rows, sum of out_features] f32.  Both may have a row stride.
+//   out must not overlap x. rows may be 0.
+// The sum runs in an order that depends on in_features alone: a row's result has the same bits whatever the number of
+// rows, their contents, the number of threads, or the weights stacked beside it (design D1). Each weight is read once
+// for all rows of the call.
+struct LinearArgs {
+  TensorView out;
+  ConstTensorView x;
+  std::span<const WeightView> weights;
+  bool accumulate = false;
+};
+void linear(Context& context, const LinearArgs& args);
+
+namespace cpu {
+void linear(Context& context, const LinearArgs& args);
+}
+
+}  // namespace blockdraft

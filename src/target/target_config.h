@@ -1,0 +1,26 @@
+// config.json of a target.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "blockdraft/result.h"
+#include "nn/transformer_config.h"
+
+namespace blockdraft {
+
+struct TargetConfig {
+  std::string architecture;  // the first of `architectures`
+  TransformerConfig transformer;
+  bool tie_word_embeddings = false;
+  std::vector<int32_t> eos_token_ids;  // of config.json and generation_config.json together; one id, a list, or none
+};
+
+// Reads config.json, and generation_config.json where there is one. Refused by name: architectures other than
+// Qwen3ForCausalLM, attention_bias true, sliding windows in use (use_sliding_window true or a sliding entry in
+// layer_types), and all of read_transformer_config.
+Result<TargetConfig> read_target_config(const std::filesystem::path& folder);
+
+}  // namespace blockdraft

@@ -1,0 +1,54 @@
+#include "tensor/buffer.h"
+
+#include <utility>
+
+#include <sys/mman.h>
+
+#include "base/error.h"
+
+namespace blockdraft {
+
+Result<Buffer> Buffer::allocate(size_t size_bytes, const char* what) {
+  Buffer buffer;
+  if (size_bytes == 0) return buffer;
+  void* data = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (data == MAP_FAILED) {
+    return make_error(Code::out_of_memory, "{}: the system refused {} bytes", what, size_bytes);
+  }
+  buffer.data_ = data;
+  buffer.size_bytes_ = size_bytes;
+  return buffer;
+}
+
+Buffer::Buffer(Buffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_bytes_(std::exchange(other.size_bytes_, 0)) {}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_bytes_, other.size_bytes_);
+  return *this;
+}
+
+Buffer::~Buffer() {
+  if (data_ != nullptr) ::munmap(data_, size_bytes_);
+}
+
+std::byte* Arena::take_bytes(size_t size_bytes) {
+  const size_t padded = (size_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  CHECK(used_ + padded <= buffer_.size_bytes());
+  std::byte* address = static_cast<std::byte*>(buffer_.data()) + used_;
+  used_ += padded;
+  if (used_ > peak_) peak_ = used_;
+  return address;
+}
+
+TensorView Arena::take_f32(Shape shape) {
+  std::byte* bytes = take_bytes(static_cast<size_t>(shape.num_elements()) * sizeof(float));
+  return view_f32(reinterpret_cast<float*>(bytes), shape);
+}
+
+int32_t* Arena::take_i32(int64_t count) {
+  return reinterpret_cast<int32_t*>(take_bytes(static_cast<size_t>(count) * sizeof(int32_t)));
+}
+
+}  // namespace blockdraft

@@ -1,0 +1,25 @@
+// One layer's K and V in pages.
+#pragma once
+
+#include <cstdint>
+
+namespace blockdraft {
+
+inline constexpr int32_t kPageSize = 16;  // positions a page
+
+// k, v: [num_pages, num_kv_heads, kPageSize, head_dim] float32: a head's keys of a page are contiguous.
+// K is stored normed and roped. Position p of a sequence lies in page page_table[p / kPageSize], slot p % kPageSize.
+struct PagedKvView {
+  float* k = nullptr;
+  float* v = nullptr;
+  int32_t num_pages = 0;
+  int32_t num_kv_heads = 0;
+  int32_t head_dim = 0;
+
+  // Offset of a position's vector for one head, in elements.
+  int64_t offset(int32_t page, int32_t kv_head, int32_t slot) const {
+    return ((static_cast<int64_t>(page) * num_kv_heads + kv_head) * kPageSize + slot) * head_dim;
+  }
+};
+
+}  // namespace blockdraft

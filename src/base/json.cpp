@@ -1,6 +1,7 @@
 #include "base/json.h"
 
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -32,7 +33,7 @@ class StrictHandler : public nlohmann::detail::json_sax_dom_parser<Json> {
   }
   bool key(std::string& name) {
     if (!keys_.back().insert(name).second) {
-      problem_ = fmt::format("key '{}' occurs twice in one object", name);
+      problem_ = fmt::format("key '{}' occurs twice in one object", printable(name));
       return false;
     }
     return Base::key(name);
@@ -54,11 +55,12 @@ class StrictHandler : public nlohmann::detail::json_sax_dom_parser<Json> {
   // The library's text is "[json.exception...] parse error at line 1, column 2: syntax error ...": keep the end.
   static std::string reason(std::string_view what) {
     const size_t colon = what.find(": ");
-    std::string text(colon == std::string_view::npos ? what : what.substr(colon + 2));
+    std::string text = printable(colon == std::string_view::npos ? what : what.substr(colon + 2));
+    // It quotes the text as it stands, invalid UTF-8 included: a message must be text itself.
     for (char& c : text) {
-      if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+      if (static_cast<unsigned char>(c) >= 0x80) c = '?';
     }
-    return text.substr(0, 160);
+    return text;
   }
 
   int depth_ = 0;
@@ -69,6 +71,10 @@ class StrictHandler : public nlohmann::detail::json_sax_dom_parser<Json> {
 }  // namespace
 
 Result<Json> parse_json(std::string_view text, std::string_view origin) {
+  // The library takes a NUL for the end of the text and would let anything follow it.
+  if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    return make_error(Code::corrupt_file, "{}: not valid JSON at byte {} (a NUL byte)", origin, nul);
+  }
   Json document;
   StrictHandler handler(document);
   if (!Json::sax_parse(text, &handler)) {
@@ -99,6 +105,33 @@ const char* json_type_name(const Json& value) {
       break;
   }
   return "not a JSON value";
+}
+
+std::string printable(std::string_view text) {
+  const bool cut = text.size() > kMaxExcerpt;
+  if (cut) {
+    size_t end = kMaxExcerpt;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0u) == 0x80u) --end;
+    text = text.substr(0, end);
+  }
+  std::string line(text);
+  for (char& c : line) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  if (cut) line += "...";
+  return line;
+}
+
+std::string json_excerpt(const Json& value) {
+  if (value.is_object()) return "an object";
+  if (value.is_array()) {
+    std::string list = "[";
+    for (size_t i = 0; i < value.size() && list.size() <= kMaxExcerpt; ++i) {
+      list += (i == 0 ? "" : ", ") + json_excerpt(value[i]);
+    }
+    return printable(list + "]");
+  }
+  return printable(value.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace blockdraft

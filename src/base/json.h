@@ -1,6 +1,7 @@
 // JSON from untrusted files and requests.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
@@ -19,5 +20,13 @@ Result<Json> parse_json(std::string_view text, std::string_view origin);
 
 // The name of a value's type for error messages: "a string", "an integer", "null".
 const char* json_type_name(const Json& value);
+
+// Text from a file for a message of one line: control characters become spaces, and what is longer than kMaxExcerpt
+// bytes is cut with "...", never inside a UTF-8 sequence.
+inline constexpr size_t kMaxExcerpt = 160;
+std::string printable(std::string_view text);
+
+// A value for a message: a scalar as it is written in JSON, a string in its quotes, a list or an object cut short.
+std::string json_excerpt(const Json& value);
 
 }  // namespace blockdraft

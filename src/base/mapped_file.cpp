@@ -30,7 +30,8 @@ struct Descriptor {
 }  // namespace
 
 Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  // Without O_NONBLOCK a named pipe would wait for a writer; it changes nothing for regular files.
+  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.fd < 0) return system_error(path, errno);
   struct stat info {};
   if (::fstat(file.fd, &info) != 0) return system_error(path, errno);

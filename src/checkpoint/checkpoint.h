@@ -33,6 +33,11 @@ class Checkpoint {
   size_t mapped_bytes() const;                       // all shards together
 
  private:
+  Checkpoint() = default;
+  static Result<Checkpoint> open_single(const std::filesystem::path& folder);
+  static Result<Checkpoint> open_shards(const std::filesystem::path& folder);
+  void add(SafetensorsFile file);
+
   std::filesystem::path folder_;
   std::vector<SafetensorsFile> files_;
   std::map<std::string, size_t, std::less<>> file_of_;  // tensor name to index in files_

@@ -15,6 +15,10 @@
 
 namespace blockdraft {
 
+// Reads a whole JSON file: not_found, io_error, or corrupt_file for all that parse_json refuses, an empty file, and one
+// larger than 256 MiB.
+Result<Json> read_json_file(const std::filesystem::path& path);
+
 // Reads `folder`/config.json: not_found, io_error, corrupt_file, or a document that is not an object.
 Result<Json> read_config_json(const std::filesystem::path& folder);
 
@@ -37,6 +41,7 @@ class ConfigReader {
  public:
   // `prefix` is put before key names in messages: "dflash_config." for a nested object.
   ConfigReader(const Json& object, std::string origin, std::string prefix = {});
+  ConfigReader(Json&& object, std::string origin, std::string prefix = {}) = delete;  // it would be gone at once
 
   const std::string& origin() const { return origin_; }
   bool has(std::string_view key) const { return find(key).value != nullptr; }

@@ -1,0 +1,175 @@
+#include "checkpoint/checkpoint.h"
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "checkpoint/config_reader.h"
+
+namespace blockdraft {
+namespace {
+
+constexpr const char* kSingleFile = "model.safetensors";
+constexpr const char* kIndexFile = "model.safetensors.index.json";
+
+// Tensor name to file name of its shard.
+using WeightMap = std::map<std::string, std::string, std::less<>>;
+
+bool is_present(const std::filesystem::path& path) {
+  std::error_code ignored;
+  // A link that points nowhere exists too: opening it then names what is wrong.
+  return std::filesystem::symlink_status(path, ignored).type() != std::filesystem::file_type::not_found;
+}
+
+// Shards are named by bare file names; anything that could lead out of the folder is refused. (The file itself may be
+// a link: download caches store them so.)
+bool is_file_name(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." && name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;
+}
+
+Result<WeightMap> read_index(const std::filesystem::path& path) {
+  BLOCKDRAFT_ASSIGN(const Json index, read_json_file(path));
+  const std::string origin = path.string();
+  if (!index.is_object()) {
+    return make_error(Code::corrupt_file, "{}: found {}, expected an object", origin, json_type_name(index));
+  }
+  const auto weight_map = index.find("weight_map");
+  if (weight_map == index.end() || !weight_map->is_object()) {
+    return make_error(Code::corrupt_file, "{}: 'weight_map' is {}, expected an object", origin,
+                      weight_map == index.end() ? "missing" : json_type_name(*weight_map));
+  }
+  WeightMap shards;
+  for (const auto& [tensor, shard] : weight_map->items()) {
+    if (!shard.is_string() || !is_file_name(shard.get_ref<const std::string&>())) {
+      return make_error(Code::corrupt_file,
+                        "{}: tensor '{}' lies in {}, expected the name of a file in the same folder", origin,
+                        printable(tensor), json_excerpt(shard));
+    }
+    shards.emplace_hint(shards.end(), tensor, shard.get<std::string>());
+  }
+  if (shards.empty()) return make_error(Code::corrupt_file, "{}: 'weight_map' names no tensors", origin);
+  return shards;
+}
+
+Result<SafetensorsFile> open_shard(const std::filesystem::path& index, const std::string& shard,
+                                   std::string_view tensor) {
+  const std::filesystem::path path = index.parent_path() / shard;
+  if (!is_present(path)) {
+    return make_error(Code::not_found, "{}: the shard is missing; {} places tensor '{}' there", path.string(),
+                      index.string(), printable(tensor));
+  }
+  return SafetensorsFile::open(path);
+}
+
+// Index and shard must tell the same story about where tensors lie.
+Status check_placement(const std::filesystem::path& index, const WeightMap& shards, const std::string& shard,
+                       const SafetensorsFile& file) {
+  for (const auto& [tensor, ignored] : file.tensors()) {
+    const auto placed = shards.find(tensor);
+    if (placed == shards.end()) {
+      return make_error(Code::mismatch, "{}: holds tensor '{}', which {} does not name", file.path().string(),
+                        printable(tensor), index.string());
+    }
+    if (placed->second != shard) {
+      return make_error(Code::mismatch, "{}: holds tensor '{}', which {} places in shard '{}'", file.path().string(),
+                        printable(tensor), index.string(), printable(placed->second));
+    }
+  }
+  for (const auto& [tensor, placed] : shards) {
+    if (placed == shard && file.find(tensor) == nullptr) {
+      return make_error(Code::mismatch, "{}: does not hold tensor '{}', which {} places there", file.path().string(),
+                        printable(tensor), index.string());
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Checkpoint> Checkpoint::open(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder, ignored)) {
+    return make_error(Code::not_found, "{}: no such folder, expected one with {} or {}", folder.string(), kSingleFile,
+                      kIndexFile);
+  }
+  const bool has_single = is_present(folder / kSingleFile);
+  const bool has_index = is_present(folder / kIndexFile);
+  if (has_single && has_index) {
+    return make_error(Code::mismatch, "{}: holds both {} and {}, expected one of them", folder.string(), kSingleFile,
+                      kIndexFile);
+  }
+  if (!has_single && !has_index) {
+    return make_error(Code::not_found, "{}: no weights, expected {} or {}", folder.string(), kSingleFile, kIndexFile);
+  }
+  return has_single ? open_single(folder) : open_shards(folder);
+}
+
+Result<Checkpoint> Checkpoint::open_single(const std::filesystem::path& folder) {
+  Checkpoint checkpoint;
+  checkpoint.folder_ = folder;
+  BLOCKDRAFT_ASSIGN(SafetensorsFile file, SafetensorsFile::open(folder / kSingleFile));
+  checkpoint.add(std::move(file));
+  return checkpoint;
+}
+
+Result<Checkpoint> Checkpoint::open_shards(const std::filesystem::path& folder) {
+  const std::filesystem::path index = folder / kIndexFile;
+  BLOCKDRAFT_ASSIGN(const WeightMap shards, read_index(index));
+  // Each shard once, with the first tensor placed there for the message if the shard is missing.
+  std::map<std::string, std::string_view> first_tensors;
+  for (const auto& [tensor, shard] : shards) first_tensors.emplace(shard, tensor);
+  Checkpoint checkpoint;
+  checkpoint.folder_ = folder;
+  for (const auto& [shard, tensor] : first_tensors) {
+    BLOCKDRAFT_ASSIGN(SafetensorsFile file, open_shard(index, shard, tensor));
+    BLOCKDRAFT_TRY(check_placement(index, shards, shard, file));
+    checkpoint.add(std::move(file));
+  }
+  return checkpoint;
+}
+
+void Checkpoint::add(SafetensorsFile file) {
+  for (const auto& [tensor, ignored] : file.tensors()) file_of_.emplace(tensor, files_.size());
+  files_.push_back(std::move(file));
+}
+
+const StoredTensor* Checkpoint::find(std::string_view name) const {
+  const auto found = file_of_.find(name);
+  return found == file_of_.end() ? nullptr : files_[found->second].find(name);
+}
+
+Result<const StoredTensor*> Checkpoint::require(std::string_view name) const {
+  if (const StoredTensor* tensor = find(name)) return tensor;
+  return make_error(Code::not_found, "{}: tensor '{}' is missing", folder_.string(), printable(name));
+}
+
+Result<const StoredTensor*> Checkpoint::require(std::string_view name, const Shape& shape) const {
+  BLOCKDRAFT_ASSIGN(const StoredTensor* tensor, require(name));
+  if (!std::ranges::equal(tensor->shape, shape.dims())) {
+    return make_error(Code::mismatch, "{}: tensor '{}' has shape {}, expected {}", file_of(name), printable(name),
+                      to_string(tensor->shape), to_string(shape));
+  }
+  return tensor;
+}
+
+std::vector<std::string> Checkpoint::names() const {
+  std::vector<std::string> names;
+  names.reserve(file_of_.size());
+  for (const auto& [name, ignored] : file_of_) names.push_back(name);
+  return names;
+}
+
+std::string Checkpoint::file_of(std::string_view name) const {
+  const auto found = file_of_.find(name);
+  return found == file_of_.end() ? folder_.string() : files_[found->second].path().string();
+}
+
+size_t Checkpoint::mapped_bytes() const {
+  size_t total = 0;
+  for (const SafetensorsFile& file : files_) total += file.size_bytes();
+  return total;
+}
+
+}  // namespace blockdraft

@@ -1,0 +1,144 @@
+// Text in, text out: a target, usually with a drafter, on this machine's CPU.
+//
+//   auto engine = blockdraft::Engine::open({.target = "demo/pycode-14m", .drafter = "demo/pycode-14m-dflash"});
+//   if (!engine) return fail(engine.error().message);
+//   auto text = engine->generate({.prompt = "def main():", .max_tokens = 64}, [](const blockdraft::Piece& piece) {
+//     std::fwrite(piece.text.data(), 1, piece.text.size(), stdout);
+//     return true;
+//   });
+//
+// The text is the target's own greedy text: with and without a drafter, for every width and whatever else is in the
+// batch, token for token (docs/architecture.md, "Why drafting changes no bit").
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "blockdraft/result.h"
+#include "blockdraft/tokenizer.h"
+
+namespace blockdraft {
+
+inline constexpr int32_t kTrainedWidth = 0;  // draft_tokens: as many as the drafter was trained for
+
+struct EngineOptions {
+  std::filesystem::path target;          // folder in Hugging Face layout
+  std::filesystem::path drafter;         // the same; empty: plain decoding
+  int32_t draft_tokens = kTrainedWidth;  // drafts asked of a sequence in a cycle: 1 to the trained width
+  int32_t threads = 0;                   // 0: one per core
+  int32_t max_sequences = 1;             // decoded at once; more requests wait for their turn
+  int64_t max_positions = 0;             // prompt and text of a sequence together; 0: the smaller of
+                                         // max_position_embeddings and kDefaultMaxPositions
+};
+inline constexpr int64_t kDefaultMaxPositions = 4096;
+
+struct Request {
+  std::string prompt;
+  std::vector<int32_t> prompt_ids;  // used instead of `prompt` if not empty
+  int64_t max_tokens = 128;         // at least 0
+  std::vector<std::string> stop;    // the text ends before the first of these; none may be empty
+  bool ignore_eos = false;          // do not end at the target's stop tokens
+};
+
+// A part of a text as it becomes certain. Pieces of one request, joined, are its Generation::text. `text` never splits
+// a UTF-8 character, and holds back what may be the beginning of a stop text.
+struct Piece {
+  size_t request = 0;  // index in the call
+  std::string_view text;
+};
+// Called on the thread that called generate. Returning false cancels that request.
+using OnPiece = std::function<bool(const Piece&)>;
+
+enum class FinishReason {
+  stop,      // a stop token or stop text
+  length,    // max_tokens, or the engine's max_positions
+  canceled,  // the callback said so
+};
+const char* name_of(FinishReason reason);  // "stop", "length", "canceled"
+
+// One propose + verify round of one sequence. Plain decoding has width 0 and produces one token.
+struct CycleRecord {
+  int32_t width = 0;     // drafts asked for
+  int32_t accepted = 0;  // of those
+  int32_t produced = 0;  // tokens committed, the target's own one included
+};
+
+struct Generation {
+  std::string text;
+  std::vector<int32_t> ids;  // generated tokens; a stop token is the last one. May run past a stop text
+  FinishReason finish_reason = FinishReason::length;
+  int64_t prompt_tokens = 0;
+  // The first token comes out of the prompt's own pass; each cycle is one target pass more.
+  std::vector<CycleRecord> cycles;
+};
+
+// Where the time of a call went. One entry a cycle in each list; microseconds.
+struct CallTimes {
+  double total_s = 0;
+  double prefill_s = 0;
+  double first_token_s = 0;  // from the call to the first token of any request
+  std::vector<float> context_us, propose_us, verify_us, accept_us;
+};
+
+struct MemoryPlanItem {
+  std::string name;  // "target pages", "context pages", "scratch", "taps", ...
+  int64_t size_bytes = 0;
+};
+
+// What is open, and what a pass has to read.
+struct EngineInfo {
+  std::string target_kind;   // "Qwen3ForCausalLM"
+  std::string drafter_kind;  // "DFlash"; empty without a drafter
+  int32_t trained_width = 0;
+  int32_t draft_tokens = 0;  // in use; 0 without a drafter
+  int32_t threads = 0;
+  int32_t max_sequences = 0;
+  int64_t max_positions = 0;
+  std::vector<MemoryPlanItem> memory_plan;  // what the engine allocates beside the mapped weights
+  int64_t mapped_bytes = 0;                 // weights, mapped from their files
+
+  // Bytes that one pass reads: weights once, whatever the number of rows, and K/V of each position in the context.
+  int64_t verify_weight_bytes = 0, verify_kv_bytes_per_position = 0;
+  int64_t propose_weight_bytes = 0, propose_kv_bytes_per_position = 0;
+  int64_t context_weight_bytes = 0;
+  // Multiplications and additions of one row of each pass, attention not counted.
+  int64_t verify_flops_per_row = 0, propose_flops_per_row = 0, context_flops_per_row = 0;
+};
+
+// Owns models, memory and threads. Moves only. One call at a time; different engines are independent.
+class Engine {
+ public:
+  // Errors name the file or option: what does not load, and a drafter that does not fit the target.
+  static Result<Engine> open(const EngineOptions& options);
+
+  Engine(Engine&&) noexcept;
+  Engine& operator=(Engine&&) noexcept;
+  ~Engine();
+
+  // Blocks until the text is complete. Errors before anything is generated: a prompt that is empty after
+  // tokenization or does not fit max_positions, a request field out of range. During generation: numeric.
+  Result<Generation> generate(const Request& request, const OnPiece& on_piece = {});
+  // All requests, up to max_sequences at once; results in the order of the requests.
+  Result<std::vector<Generation>> generate(std::span<const Request> requests, const OnPiece& on_piece = {});
+
+  // Drafts asked for from the next call on: kTrainedWidth, or 1 to the trained width. Without a drafter: mismatch.
+  Status set_draft_tokens(int32_t draft_tokens);
+
+  const CallTimes& last_call() const;  // of the newest generate call
+  const EngineInfo& info() const;
+  const Tokenizer& tokenizer() const;
+
+ private:
+  struct State;
+  explicit Engine(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace blockdraft

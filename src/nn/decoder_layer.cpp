@@ -1,0 +1,122 @@
+#include "nn/decoder_layer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "ops/activation.h"
+#include "ops/attention.h"
+#include "ops/kv_write.h"
+#include "ops/linear.h"
+#include "ops/rms_norm.h"
+#include "ops/rope.h"
+
+namespace blockdraft {
+namespace {
+
+float epsilon(const LayerInput& input) { return static_cast<float>(input.config.rms_norm_eps); }
+
+template <class Visit>
+void for_each_matrix(const DecoderLayer& layer, Visit visit) {
+  for (const WeightView& weight : layer.qkv_proj) visit(weight);
+  visit(layer.o_proj);
+  for (const WeightView& weight : layer.gate_up_proj) visit(weight);
+  visit(layer.down_proj);
+}
+
+}  // namespace
+
+Result<DecoderLayer> load_decoder_layer(WeightStore& store, const TransformerConfig& config,
+                                        const std::string& prefix) {
+  const int64_t hidden = config.hidden_size;
+  const int64_t q = config.query_size();
+  const int64_t kv = config.key_value_size();
+  const int64_t inner = config.intermediate_size;
+  const bool bias = config.attention_bias;
+  DecoderLayer layer;
+  BLOCKDRAFT_ASSIGN(layer.input_layernorm, store.vector(prefix + "input_layernorm.weight", hidden));
+  BLOCKDRAFT_ASSIGN(layer.qkv_proj[0], store.matrix(prefix + "self_attn.q_proj", q, hidden, bias));
+  BLOCKDRAFT_ASSIGN(layer.qkv_proj[1], store.matrix(prefix + "self_attn.k_proj", kv, hidden, bias));
+  BLOCKDRAFT_ASSIGN(layer.qkv_proj[2], store.matrix(prefix + "self_attn.v_proj", kv, hidden, bias));
+  BLOCKDRAFT_ASSIGN(layer.q_norm, store.vector(prefix + "self_attn.q_norm.weight", config.head_dim));
+  BLOCKDRAFT_ASSIGN(layer.k_norm, store.vector(prefix + "self_attn.k_norm.weight", config.head_dim));
+  BLOCKDRAFT_ASSIGN(layer.o_proj, store.matrix(prefix + "self_attn.o_proj", hidden, q, bias));
+  BLOCKDRAFT_ASSIGN(layer.post_attention_layernorm, store.vector(prefix + "post_attention_layernorm.weight", hidden));
+  BLOCKDRAFT_ASSIGN(layer.gate_up_proj[0], store.matrix(prefix + "mlp.gate_proj", inner, hidden));
+  BLOCKDRAFT_ASSIGN(layer.gate_up_proj[1], store.matrix(prefix + "mlp.up_proj", inner, hidden));
+  BLOCKDRAFT_ASSIGN(layer.down_proj, store.matrix(prefix + "mlp.down_proj", hidden, inner));
+  return layer;
+}
+
+void attention_sublayer(Context& context, const DecoderLayer& layer, const LayerInput& input, const AttentionMask& mask,
+                        const PagedKvView& kv, ConstTensorView x, TensorView h) {
+  const ArenaScope scope(*context.arena);
+  const int64_t rows = x.dim(0);
+  const int64_t q_size = input.config.query_size();
+  const int64_t kv_size = input.config.key_value_size();
+  const TensorView qkv = context.arena->take_f32({rows, q_size + 2 * kv_size});
+  const TensorView q = columns_of(qkv, 0, q_size);
+  const TensorView k = columns_of(qkv, q_size, kv_size);
+  const TensorView v = columns_of(qkv, q_size + kv_size, kv_size);
+
+  linear(context, {.out = qkv, .x = x, .weights = layer.qkv_proj});
+  rms_norm(context, q, q, layer.q_norm, epsilon(input));
+  rms_norm(context, k, k, layer.k_norm, epsilon(input));
+  rope(context, q, input.rope);
+  rope(context, k, input.rope);
+  kv_write(context, kv, input.batch, k, v);
+  attention(context, {.out = q,
+                      .q = q,
+                      .kv = kv,
+                      .batch = input.batch,
+                      .num_heads = static_cast<int32_t>(input.config.num_attention_heads),
+                      .causal = mask.causal,
+                      .window = mask.window,
+                      .scale = 1.0f / std::sqrt(static_cast<float>(input.config.head_dim))});
+  linear(context, {.out = h, .x = q, .weights = {&layer.o_proj, 1}, .accumulate = true});
+}
+
+void mlp_sublayer(Context& context, const DecoderLayer& layer, const LayerInput& input, ConstTensorView x,
+                  TensorView h) {
+  const ArenaScope scope(*context.arena);
+  const int64_t rows = x.dim(0);
+  const TensorView gate_up = context.arena->take_f32({rows, 2 * input.config.intermediate_size});
+  const TensorView inner = context.arena->take_f32({rows, input.config.intermediate_size});
+  linear(context, {.out = gate_up, .x = x, .weights = layer.gate_up_proj});
+  silu_mul(context, inner, gate_up);
+  linear(context, {.out = h, .x = inner, .weights = {&layer.down_proj, 1}, .accumulate = true});
+}
+
+void decoder_layer(Context& context, const DecoderLayer& layer, const LayerInput& input, const AttentionMask& mask,
+                   const PagedKvView& kv, TensorView h) {
+  const ArenaScope scope(*context.arena);
+  const TensorView x = context.arena->take_f32(h.shape);
+  rms_norm(context, x, h, layer.input_layernorm, epsilon(input));
+  attention_sublayer(context, layer, input, mask, kv, x, h);
+  rms_norm(context, x, h, layer.post_attention_layernorm, epsilon(input));
+  mlp_sublayer(context, layer, input, x, h);
+}
+
+size_t decoder_layer_scratch_bytes(const TransformerConfig& config, int32_t num_threads, int64_t rows) {
+  const size_t attention_part =
+      arena_bytes_f32(rows * (config.query_size() + 2 * config.key_value_size())) +
+      attention_scratch_bytes(num_threads, rows, static_cast<int32_t>(config.num_attention_heads),
+                              static_cast<int32_t>(config.head_dim));
+  const size_t mlp_part =
+      arena_bytes_f32(rows * 2 * config.intermediate_size) + arena_bytes_f32(rows * config.intermediate_size);
+  return arena_bytes_f32(rows * config.hidden_size) + std::max(attention_part, mlp_part);
+}
+
+int64_t decoder_layer_bytes(const DecoderLayer& layer) {
+  int64_t bytes = 0;
+  for_each_matrix(layer, [&](const WeightView& weight) { bytes += weight.size_bytes(); });
+  return bytes;
+}
+
+int64_t decoder_layer_flops_per_row(const DecoderLayer& layer) {
+  int64_t flops = 0;
+  for_each_matrix(layer, [&](const WeightView& weight) { flops += 2 * weight.out_features * weight.in_features; });
+  return flops;
+}
+
+}  // namespace blockdraft

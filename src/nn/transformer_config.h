@@ -2,12 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "blockdraft/result.h"
 #include "checkpoint/config_reader.h"
 #include "nn/rope_config.h"
 
 namespace blockdraft {
+
+// Layers that a stack may have: far above any model, and small enough for lists with an entry a layer.
+inline constexpr IntegerRange kLayerCount{1, 4096};
 
 // Field names are the checkpoint's own keys.
 struct TransformerConfig {
@@ -23,12 +28,15 @@ struct TransformerConfig {
   bool attention_bias = false;
   RopeConfig rope;
 
+  std::vector<std::string> warnings;  // copies of a rotary key that disagree; to be logged once at load
+
   int64_t query_size() const { return num_attention_heads * head_dim; }
   int64_t key_value_size() const { return num_key_value_heads * head_dim; }
 };
 
-// Reads and validates all of the above with the defaults of spec 2.3: extents in kExtent, heads divisible by K/V heads,
-// head_dim even, hidden_act silu (anything else is unsupported, by name), eps positive.
+// Reads and validates all of the above with the defaults of spec 2.3: layers in kLayerCount, other extents in kExtent,
+// heads divisible by K/V heads, head_dim even, hidden_act silu and no mlp_bias (anything else is unsupported, by name),
+// eps positive.
 Result<TransformerConfig> read_transformer_config(const ConfigReader& config);
 
 }  // namespace blockdraft

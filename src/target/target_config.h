@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "blockdraft/result.h"
 #include "nn/transformer_config.h"
 
@@ -20,7 +21,11 @@ struct TargetConfig {
 
 // Reads config.json, and generation_config.json where there is one. Refused by name: architectures other than
 // Qwen3ForCausalLM, attention_bias true, sliding windows in use (use_sliding_window true or a sliding entry in
-// layer_types), and all of read_transformer_config.
+// layer_types), end-of-text ids outside the vocabulary, no max_position_embeddings, and all of read_transformer_config.
 Result<TargetConfig> read_target_config(const std::filesystem::path& folder);
+
+// The same from a parsed config.json, without a generation_config.json. `origin` names the document in errors; a
+// document that is not an object is refused.
+Result<TargetConfig> read_target_config(const Json& document, std::string origin);
 
 }  // namespace blockdraft

@@ -1,0 +1,19 @@
+#include "ops/activation.h"
+
+#include "ops/check_views.h"
+
+namespace blockdraft {
+
+void silu_mul(Context& context, TensorView out, ConstTensorView gate_up) {
+  CHECK(is_f32_matrix(out) && is_f32_matrix(gate_up));
+  CHECK(gate_up.dim(0) == out.dim(0) && gate_up.dim(1) == 2 * out.dim(1));
+  cpu::silu_mul(context, out, gate_up);
+}
+
+void scale_softcap(Context& context, TensorView z, float multiplier, float softcap) {
+  CHECK(is_f32_matrix(z) && softcap >= 0.0f);
+  if (multiplier == 1.0f && softcap == 0.0f) return;
+  cpu::scale_softcap(context, z, multiplier, softcap);
+}
+
+}  // namespace blockdraft

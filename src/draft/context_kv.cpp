@@ -1,0 +1,124 @@
+#include "draft/context_kv.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "ops/kv_write.h"
+#include "ops/linear.h"
+#include "ops/rms_norm.h"
+#include "ops/rope.h"
+
+namespace blockdraft {
+namespace {
+
+int32_t largest_window(const DrafterConfig& config) {
+  int32_t largest = 0;
+  for (const DrafterLayerConfig& layer : config.layers) {
+    if (layer.window == 0) return 0;
+    largest = std::max(largest, layer.window);
+  }
+  return largest;
+}
+
+// All rows of one flush share the pass, so a batch never holds more sequences than rows.
+int32_t max_batch_sequences(int32_t max_sequences) { return std::min(max_sequences, kContextRows); }
+
+}  // namespace
+
+KvCacheShape ContextKv::shape(const DrafterConfig& config, int32_t max_sequences, int64_t max_positions) {
+  const int32_t window = largest_window(config);
+  const int64_t windowed = static_cast<int64_t>(window) + kContextRows + config.block_size;
+  return {.num_layers = static_cast<int32_t>(config.transformer.num_hidden_layers),
+          .num_kv_heads = static_cast<int32_t>(config.transformer.num_key_value_heads),
+          .head_dim = static_cast<int32_t>(config.transformer.head_dim),
+          .max_sequences = max_sequences,
+          .max_positions = max_positions,
+          .positions_held = window == 0 ? max_positions : std::min(max_positions, windowed)};
+}
+
+ContextKv::ContextKv(const DrafterConfig& config, const KvCacheShape& shape, KvCache cache)
+    : config_(config),
+      cache_(std::move(cache)),
+      largest_window_(largest_window(config)),
+      length_(static_cast<size_t>(shape.max_sequences), 0),
+      batch_(kContextRows, max_batch_sequences(shape.max_sequences), cache_.page_table_stride()) {}
+
+void ContextKv::reset(int32_t slot) {
+  length_[static_cast<size_t>(slot)] = 0;
+  cache_.truncate(slot, 0);
+}
+
+void ContextKv::append_rows(int32_t slot, int32_t num_rows) {
+  int32_t& length = length_[static_cast<size_t>(slot)];
+  // The rows to come are queried from `length` on at the earliest, so keys below its window are done with.
+  if (largest_window_ > 0) cache_.free_below(slot, std::max(0, length - largest_window_ + 1));
+  cache_.reserve(slot, length + num_rows);
+  batch_.add(length, num_rows, nullptr, cache_.page_table(slot));
+  length += num_rows;
+}
+
+void ContextKv::extend(Context& context, const DrafterWeights& weights, ConstTensorView inv_freq, ConstTensorView taps,
+                       std::span<const TapRows> rows) {
+  const ArenaScope scope(*context.arena);
+  const TensorView gathered = context.arena->take_f32({kContextRows, taps.dim(1)});
+  const size_t row_bytes = static_cast<size_t>(taps.dim(1)) * sizeof(float);
+  int32_t filled = 0;
+  batch_.clear();
+  const auto flush_rows = [&] {
+    if (filled > 0) flush(context, weights, inv_freq, rows_of(gathered, 0, filled));
+    filled = 0;
+    batch_.clear();
+  };
+  for (const TapRows& part : rows) {
+    CHECK(part.first_position == length(part.slot));
+    for (int32_t done = 0; done < part.num_rows;) {
+      if (filled == kContextRows) flush_rows();
+      const int32_t count = std::min(part.num_rows - done, kContextRows - filled);
+      append_rows(part.slot, count);
+      for (int32_t row = 0; row < count; ++row) {
+        std::memcpy(gathered.row(filled + row), taps.row(part.first_row + done + row), row_bytes);
+      }
+      filled += count;
+      done += count;
+    }
+  }
+  flush_rows();
+}
+
+void ContextKv::flush(Context& context, const DrafterWeights& weights, ConstTensorView inv_freq,
+                      ConstTensorView gathered) {
+  const ArenaScope scope(*context.arena);
+  const int64_t rows = gathered.dim(0);
+  const int64_t kv_size = config_.transformer.key_value_size();
+  const auto num_layers = static_cast<int64_t>(weights.layers.size());
+  const auto eps = static_cast<float>(config_.transformer.rms_norm_eps);
+  const BatchView batch = batch_.view();
+  const TensorView c = context.arena->take_f32({rows, config_.transformer.hidden_size});
+  const TensorView kv = context.arena->take_f32({rows, num_layers * 2 * kv_size});
+  const TensorView rope_rows = context.arena->take_f32({rows, config_.transformer.head_dim});
+
+  linear(context, {.out = c, .x = gathered, .weights = {&weights.fc, 1}});
+  rms_norm(context, c, c, weights.hidden_norm, eps);
+  linear(context, {.out = kv, .x = c, .weights = weights.context_kv_proj});
+  rope_table(context, rope_rows, batch.positions, inv_freq,
+             static_cast<float>(config_.transformer.rope.attention_factor));
+  for (int64_t index = 0; index < num_layers; ++index) {
+    const TensorView k = columns_of(kv, index * 2 * kv_size, kv_size);
+    const TensorView v = columns_of(kv, index * 2 * kv_size + kv_size, kv_size);
+    rms_norm(context, k, k, weights.layers[static_cast<size_t>(index)].k_norm, eps);
+    rope(context, k, rope_rows);
+    kv_write(context, cache_.layer(static_cast<int32_t>(index)), batch, k, v);
+  }
+}
+
+size_t ContextKv::scratch_bytes() const {
+  const TransformerConfig& transformer = config_.transformer;
+  const auto taps = static_cast<int64_t>(config_.target_layer_ids.size()) * config_.target_hidden_size;
+  return arena_bytes_f32(kContextRows * taps) + arena_bytes_f32(kContextRows * transformer.hidden_size) +
+         arena_bytes_f32(kContextRows * transformer.num_hidden_layers * 2 * transformer.key_value_size()) +
+         arena_bytes_f32(kContextRows * transformer.head_dim);
+}
+
+}  // namespace blockdraft

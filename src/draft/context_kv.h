@@ -1,0 +1,48 @@
+// The drafter's context: K/V made from taps alone (spec 1.4).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "draft/draft_source.h"
+#include "draft/drafter_config.h"
+#include "draft/drafter_weights.h"
+#include "nn/batch.h"
+#include "nn/kv_cache.h"
+#include "tensor/context.h"
+
+namespace blockdraft {
+
+// Context rows are made this many at a time; memory does not grow with the prompt.
+inline constexpr int32_t kContextRows = 256;
+
+// Context K/V of all layers and sequences, and the room for block rows behind them: the block's own K/V lie at their
+// positions in the same pages until the next context rows overwrite them.
+// If every layer slides, pages below the window are given back, and memory is a function of the window.
+class ContextKv {
+ public:
+  static KvCacheShape shape(const DrafterConfig& config, int32_t max_sequences, int64_t max_positions);
+  ContextKv(const DrafterConfig& config, const KvCacheShape& shape, KvCache cache);
+
+  // c = hidden_norm(fc u); K = rope(k_norm(k_proj c)), V = v_proj c for every layer, appended to the sequences.
+  void extend(Context& context, const DrafterWeights& weights, ConstTensorView inv_freq, ConstTensorView taps,
+              std::span<const TapRows> rows);
+  size_t scratch_bytes() const;
+
+  int32_t length(int32_t slot) const { return length_[static_cast<size_t>(slot)]; }
+  void reset(int32_t slot);
+  KvCache& cache() { return cache_; }
+
+ private:
+  void flush(Context& context, const DrafterWeights& weights, ConstTensorView inv_freq, ConstTensorView gathered);
+  void append_rows(int32_t slot, int32_t num_rows);
+
+  const DrafterConfig& config_;
+  KvCache cache_;
+  int32_t largest_window_ = 0;   // 0: some layer sees everything
+  std::vector<int32_t> length_;  // [max_sequences] context positions held
+  Batch batch_;
+};
+
+}  // namespace blockdraft

@@ -1,0 +1,140 @@
+#include "draft/draft_model.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+#include "draft/block_forward.h"
+#include "draft/pairing.h"
+#include "ops/argmax.h"
+
+namespace blockdraft {
+
+Result<std::unique_ptr<DraftModel>> DraftModel::load(const std::filesystem::path& folder, const DrafterConfig& config,
+                                                     const TargetTensors& target, const DrafterLimits& limits) {
+  BLOCKDRAFT_TRY(require_pairing(config, {.hidden_size = target.embed_tokens.in_features,
+                                          .num_hidden_layers = target.num_hidden_layers,
+                                          .vocab_size = target.embed_tokens.out_features,
+                                          .num_choices = target.num_choices}));
+  BLOCKDRAFT_ASSIGN(Checkpoint checkpoint, Checkpoint::open(folder));
+  BLOCKDRAFT_ASSIGN(std::string prefix, find_prefix(checkpoint));
+  WeightStore store(std::make_shared<const Checkpoint>(std::move(checkpoint)), std::move(prefix));
+  const KvCacheShape shape = ContextKv::shape(config, limits.max_sequences, limits.max_positions);
+  BLOCKDRAFT_ASSIGN(KvCache cache, KvCache::create(shape, "context pages"));
+  std::unique_ptr<DraftModel> model(new DraftModel(config, limits, shape, std::move(store), std::move(cache)));
+  BLOCKDRAFT_TRY(model->load_weights(target));
+  return model;
+}
+
+DraftModel::DraftModel(DrafterConfig config, const DrafterLimits& limits, const KvCacheShape& shape, WeightStore store,
+                       KvCache cache)
+    : config_(std::move(config)),
+      limits_(limits),
+      shape_(shape),
+      store_(std::move(store)),
+      inv_freq_(inverse_frequencies(config_.transformer.rope, config_.transformer.head_dim)),
+      selection_(std::make_unique<ArgmaxSelection>()),
+      context_kv_(config_, shape, std::move(cache)),
+      batch_(static_cast<int32_t>(max_block_rows()), limits.max_sequences, context_kv_.cache().page_table_stride()),
+      block_ids_(static_cast<size_t>(config_.block_size), config_.mask_token_id) {}
+
+Status DraftModel::load_weights(const TargetTensors& target) {
+  BLOCKDRAFT_ASSIGN(weights_, load_drafter_weights(store_, config_));
+  embed_tokens_ = weights_.embed_tokens.value_or(target.embed_tokens);
+  embedding_scale_ = config_.input_embedding_scale.value_or(target.embedding_scale);
+  head_.weight = weights_.lm_head.value_or(target.lm_head);
+  head_.multiplier = config_.output_multiplier;
+  head_.softcap = config_.final_logit_softcapping;
+  const std::vector<int32_t>& ids = weights_.draft_to_target;
+  head_.num_choices = ids.empty() ? std::min(target.num_choices, head_.weight.out_features)
+                                  : std::ranges::lower_bound(ids, target.num_choices) - ids.begin();
+  return {};
+}
+
+void DraftModel::extend_context(Context& context, ConstTensorView taps, std::span<const TapRows> rows) {
+  context_kv_.extend(context, weights_, inv_freq(), taps, rows);
+}
+
+int64_t DraftModel::block_rows(std::span<const DraftRequest> requests) const {
+  int64_t rows = 0;
+  for (const DraftRequest& request : requests) rows += config_.rows_for_width(request.width);
+  return rows;
+}
+
+void DraftModel::block_hidden(Context& context, std::span<const DraftRequest> requests, TensorView hidden) {
+  batch_.clear();
+  for (const DraftRequest& request : requests) {
+    CHECK(request.width >= 1 && request.width <= trained_width());
+    CHECK(request.position == context_kv_.length(request.slot));
+    const int32_t rows = config_.rows_for_width(request.width);
+    block_ids_[0] = request.anchor_id;
+    context_kv_.cache().reserve(request.slot, request.position + rows);
+    batch_.add(request.position, rows, block_ids_.data(), context_kv_.cache().page_table(request.slot));
+  }
+  block_forward(context, config_, weights_, context_kv_.cache(),
+                {batch_.view(), embed_tokens_, embedding_scale_, inv_freq()}, hidden);
+}
+
+Status DraftModel::propose(Context& context, std::span<const DraftRequest> requests, std::span<int32_t> drafts) {
+  const ArenaScope scope(*context.arena);
+  const TensorView block = context.arena->take_f32({block_rows(requests), config_.transformer.hidden_size});
+  block_hidden(context, requests, block);
+
+  // In place, the anchor's own row gives no draft (spec 1.8).
+  const int32_t skipped = config_.layout == BlockLayout::in_place ? 1 : 0;
+  const TensorView hidden =
+      context.arena->take_f32({static_cast<int64_t>(drafts.size()), config_.transformer.hidden_size});
+  int64_t block_row = 0;
+  int64_t draft_row = 0;
+  for (const DraftRequest& request : requests) {
+    std::memcpy(hidden.row(draft_row), block.row(block_row + skipped),
+                static_cast<size_t>(request.width * hidden.dim(1)) * sizeof(float));
+    block_row += config_.rows_for_width(request.width);
+    draft_row += request.width;
+  }
+  selection_->select(context, {hidden, requests, head_, weights_.draft_to_target}, drafts);
+  if (std::ranges::find(drafts, kNotANumber) != drafts.end()) {
+    return make_error(Code::numeric, "{}: the drafter's logits are not numbers", config_.origin);
+  }
+  return {};
+}
+
+size_t DraftModel::scratch_bytes(int32_t num_threads) const {
+  const int64_t rows = max_block_rows();
+  const size_t propose_part =
+      2 * arena_bytes_f32(rows * config_.transformer.hidden_size) +
+      std::max(block_forward_scratch_bytes(config_, num_threads, rows), selection_->scratch_bytes(head_, rows));
+  return std::max(propose_part, context_kv_.scratch_bytes());
+}
+
+int64_t DraftModel::propose_weight_bytes() const {
+  int64_t bytes = head_.weight.size_bytes();
+  for (const DecoderLayer& layer : weights_.layers) bytes += decoder_layer_bytes(layer);
+  return bytes;
+}
+
+int64_t DraftModel::propose_flops_per_row() const {
+  int64_t flops = 2 * head_.weight.out_features * head_.weight.in_features;
+  for (const DecoderLayer& layer : weights_.layers) flops += decoder_layer_flops_per_row(layer);
+  return flops;
+}
+
+int64_t DraftModel::context_weight_bytes() const {
+  int64_t bytes = weights_.fc.size_bytes();
+  for (const WeightView& weight : weights_.context_kv_proj) bytes += weight.size_bytes();
+  return bytes;
+}
+
+int64_t DraftModel::context_flops_per_row() const {
+  int64_t flops = 2 * weights_.fc.out_features * weights_.fc.in_features;
+  for (const WeightView& weight : weights_.context_kv_proj) flops += 2 * weight.out_features * weight.in_features;
+  return flops;
+}
+
+int64_t DraftModel::kv_bytes_per_position() const {
+  return 2 * config_.transformer.key_value_size() * config_.transformer.num_hidden_layers *
+         static_cast<int64_t>(sizeof(float));
+}
+
+}  // namespace blockdraft

@@ -1,0 +1,88 @@
+// A drafter of the DFlash family: context K/V, block pass and token selection together (spec 1.2).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "blockdraft/result.h"
+#include "draft/context_kv.h"
+#include "draft/draft_source.h"
+#include "draft/drafter_config.h"
+#include "draft/drafter_weights.h"
+#include "draft/token_selection.h"
+#include "nn/batch.h"
+#include "nn/output_head.h"
+#include "nn/weight_store.h"
+
+namespace blockdraft {
+
+// What a drafter borrows of its target. The bytes behind the views must outlive the drafter.
+struct TargetTensors {
+  WeightView embed_tokens;       // [vocabulary, hidden]
+  WeightView lm_head;            // [vocabulary, hidden]
+  float embedding_scale = 1.0f;  // what the target multiplies embedding rows by
+  int64_t num_hidden_layers = 0;
+  int64_t num_choices = 0;  // real ids; rows beyond them are never proposed
+};
+
+struct DrafterLimits {
+  int32_t max_sequences = 1;
+  int64_t max_positions = 0;  // highest position + 1 that a block row may have
+};
+
+class DraftModel : public DraftSource {
+ public:
+  // Reads the folder's config and weights, and checks that they fit the target.
+  static Result<std::unique_ptr<DraftModel>> load(const std::filesystem::path& folder, const DrafterConfig& config,
+                                                  const TargetTensors& target, const DrafterLimits& limits);
+
+  int32_t trained_width() const override { return config_.trained_width(); }
+  std::span<const int32_t> target_layer_ids() const override { return config_.target_layer_ids; }
+  void extend_context(Context& context, ConstTensorView taps, std::span<const TapRows> rows) override;
+  Status propose(Context& context, std::span<const DraftRequest> requests, std::span<int32_t> drafts) override;
+  void reset(int32_t slot) override { context_kv_.reset(slot); }
+  size_t state_bytes() const override { return KvCache::size_bytes(shape_); }
+  size_t scratch_bytes(int32_t num_threads) const override;
+
+  // The parts of propose(), for tests and fixtures: final-normed hidden rows of whole blocks, rows_for_width of each
+  // request; and what logits are made with.
+  void block_hidden(Context& context, std::span<const DraftRequest> requests, TensorView hidden);
+  int64_t block_rows(std::span<const DraftRequest> requests) const;
+  const OutputHead& head() const { return head_; }
+  KvCache& context_cache() { return context_kv_.cache(); }
+
+  const DrafterConfig& config() const { return config_; }
+  size_t mapped_bytes() const { return store_.checkpoint().mapped_bytes(); }
+  // For the roofline: bytes that each pass reads, arithmetic of a row.
+  int64_t propose_weight_bytes() const;
+  int64_t propose_flops_per_row() const;
+  int64_t context_weight_bytes() const;
+  int64_t context_flops_per_row() const;
+  int64_t kv_bytes_per_position() const;
+
+ private:
+  DraftModel(DrafterConfig config, const DrafterLimits& limits, const KvCacheShape& shape, WeightStore store,
+             KvCache cache);
+  Status load_weights(const TargetTensors& target);
+  ConstTensorView inv_freq() const { return view_f32(inv_freq_.data(), Shape{static_cast<int64_t>(inv_freq_.size())}); }
+  int64_t max_block_rows() const { return static_cast<int64_t>(config_.block_size) * limits_.max_sequences; }
+
+  DrafterConfig config_;
+  DrafterLimits limits_;
+  KvCacheShape shape_;
+  WeightStore store_;
+  DrafterWeights weights_;
+  WeightView embed_tokens_;
+  float embedding_scale_ = 1.0f;
+  OutputHead head_;
+  std::vector<float> inv_freq_;
+  std::unique_ptr<TokenSelection> selection_;
+  ContextKv context_kv_;
+  Batch batch_;
+  std::vector<int32_t> block_ids_;  // [block_size]: an anchor, then mask tokens
+};
+
+}  // namespace blockdraft

@@ -1,0 +1,51 @@
+// Whatever proposes tokens: the drafters, and in tests scripts and random numbers. The output never depends on it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "blockdraft/result.h"
+#include "tensor/context.h"
+#include "tensor/tensor_view.h"
+
+namespace blockdraft {
+
+// Rows first_row .. first_row + num_rows - 1 of a taps matrix are the taps of a sequence's positions first_position ...
+struct TapRows {
+  int32_t slot = 0;
+  int32_t first_position = 0;
+  int32_t first_row = 0;
+  int32_t num_rows = 0;
+};
+
+// Asks for `width` drafts: guesses for positions position + 1 .. position + width.
+struct DraftRequest {
+  int32_t slot = 0;
+  int32_t anchor_id = 0;  // newest committed token
+  int32_t position = 0;   // of the anchor; the context covers 0 .. position - 1
+  int32_t width = 0;      // 1 to trained_width()
+};
+
+// Sequences are slots 0 .. max_sequences - 1. Used by one thread at a time.
+class DraftSource {
+ public:
+  virtual ~DraftSource() = default;
+
+  virtual int32_t trained_width() const = 0;
+  // Which decoder layers' outputs it wants as taps, in the order of the columns; empty if it needs none.
+  virtual std::span<const int32_t> target_layer_ids() const = 0;
+
+  // Appends to the context of one or several sequences, each at the end of what it holds.
+  //   taps: [any, ids * target hidden] f32.
+  virtual void extend_context(Context& context, ConstTensorView taps, std::span<const TapRows> rows) = 0;
+  // drafts: [sum of widths], in the order of the requests. Errors: numeric, if a draft logit is NaN.
+  virtual Status propose(Context& context, std::span<const DraftRequest> requests, std::span<int32_t> drafts) = 0;
+  // Forgets the sequence.
+  virtual void reset(int32_t slot) = 0;
+
+  virtual size_t state_bytes() const = 0;
+  virtual size_t scratch_bytes(int32_t num_threads) const = 0;  // arena bytes that a call takes at most
+};
+
+}  // namespace blockdraft

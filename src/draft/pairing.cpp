@@ -1,0 +1,59 @@
+#include "draft/pairing.h"
+
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+
+namespace blockdraft {
+namespace {
+
+PairingCheck check_layer_count(const DrafterConfig& drafter, const TargetFacts& target) {
+  const bool known = drafter.num_target_layers.has_value();
+  return {"decoder layers", fmt::format("{}", target.num_hidden_layers),
+          known ? fmt::format("trained for {}", *drafter.num_target_layers) : "not stated",
+          !known || *drafter.num_target_layers == target.num_hidden_layers};
+}
+
+PairingCheck check_layer_ids(const DrafterConfig& drafter, const TargetFacts& target) {
+  const int32_t largest = *std::ranges::max_element(drafter.target_layer_ids);
+  return {"target layer ids", fmt::format("0 to {}", target.num_hidden_layers - 1),
+          fmt::format("{}", fmt::join(drafter.target_layer_ids, ", ")), largest < target.num_hidden_layers};
+}
+
+PairingCheck check_vocabulary(const DrafterConfig& drafter, const TargetFacts& target) {
+  const int64_t found = drafter.transformer.vocab_size;
+  const bool same_table = found == target.vocab_size;
+  const bool same_but_padding = found >= target.num_choices && found < target.num_choices + kMaxVocabularyPadding;
+  return {"vocabulary", fmt::format("{} rows, {} real ids", target.vocab_size, target.num_choices),
+          fmt::format("{} rows", found), same_table || same_but_padding};
+}
+
+}  // namespace
+
+std::vector<PairingCheck> check_pairing(const DrafterConfig& drafter, const TargetFacts& target) {
+  const auto equal = [](const char* name, int64_t wanted, int64_t found) {
+    return PairingCheck{name, fmt::format("{}", wanted), fmt::format("{}", found), wanted == found};
+  };
+  return {
+      equal("hidden size", target.hidden_size, drafter.transformer.hidden_size),
+      equal("width of a tap", target.hidden_size, drafter.target_hidden_size),
+      check_layer_count(drafter, target),
+      check_layer_ids(drafter, target),
+      {"mask id", fmt::format("0 to {}", target.vocab_size - 1), fmt::format("{}", drafter.mask_token_id),
+       drafter.mask_token_id < target.vocab_size},
+      check_vocabulary(drafter, target),
+  };
+}
+
+Status require_pairing(const DrafterConfig& drafter, const TargetFacts& target) {
+  for (const PairingCheck& check : check_pairing(drafter, target)) {
+    if (check.fits) continue;
+    return make_error(Code::mismatch, "{}: the drafter does not fit the target: {} is {}, the target has {}",
+                      drafter.origin, check.name, check.drafter, check.target);
+  }
+  return {};
+}
+
+}  // namespace blockdraft

@@ -1,0 +1,59 @@
+// Qwen3 targets: dense decoder layers, full causal attention, tied or untied head.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "nn/batch.h"
+#include "nn/decoder_layer.h"
+#include "nn/kv_cache.h"
+#include "nn/weight_store.h"
+#include "target/target.h"
+
+namespace blockdraft {
+
+class Qwen3Target : public Target {
+ public:
+  static Result<std::unique_ptr<Target>> load(const std::filesystem::path& folder, const TargetConfig& config,
+                                              const TargetLimits& limits);
+
+  const TargetConfig& config() const override { return config_; }
+  WeightView embed_tokens() const override { return embed_tokens_; }
+  WeightView lm_head() const override { return lm_head_; }
+  float embedding_scale() const override { return 1.0f; }
+
+  void reserve(int32_t slot, int32_t rows) override;
+  void forward(Context& context, const TargetPass& pass) override;
+  void commit(int32_t slot, int32_t rows) override;
+  void reset(int32_t slot) override;
+  int64_t committed_length(int32_t slot) const override { return committed_[static_cast<size_t>(slot)]; }
+
+  size_t state_bytes() const override { return KvCache::size_bytes(cache_shape(config_, limits_)); }
+  size_t scratch_bytes(int32_t num_threads) const override;
+  size_t mapped_bytes() const override { return store_.checkpoint().mapped_bytes(); }
+  int64_t weight_bytes() const override;
+  int64_t state_bytes_per_position() const override;
+  int64_t flops_per_row() const override;
+
+ private:
+  Qwen3Target(TargetConfig config, const TargetLimits& limits, WeightStore store, KvCache cache);
+  static KvCacheShape cache_shape(const TargetConfig& config, const TargetLimits& limits);
+  Status load_weights();
+  BatchView lay_out(std::span<const SequenceRows> sequences);
+  void copy_taps(const TargetPass& pass, int32_t layer_id, ConstTensorView h) const;
+
+  TargetConfig config_;
+  TargetLimits limits_;
+  WeightStore store_;
+  WeightView embed_tokens_;
+  std::vector<DecoderLayer> layers_;
+  ConstTensorView norm_;
+  WeightView lm_head_;
+  std::vector<float> inv_freq_;
+
+  KvCache cache_;
+  std::vector<int64_t> committed_;  // [max_sequences] positions
+  Batch batch_;
+};
+
+}  // namespace blockdraft

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "blockdraft/result.h"
 #include "nn/transformer_config.h"
 
@@ -58,6 +59,10 @@ struct DrafterConfig {
 // the vendor variants of appendix A), unknown projector types, vendor keys that change the mathematics, a quantization
 // that the loader does not know is not looked at here: formats are decided per tensor.
 Result<DrafterConfig> read_drafter_config(const std::filesystem::path& folder);
+
+// The same from a parsed config.json. `origin` names the document in errors and warnings; a document that is not an
+// object is refused.
+Result<DrafterConfig> read_drafter_config(const Json& document, std::string origin);
 
 // target_layer_ids of spec 1.3 for a config without them: `num_target_layers` N, `num_hidden_layers` L.
 std::vector<int32_t> fallback_layer_ids(int64_t num_target_layers, int64_t num_hidden_layers);

@@ -102,8 +102,7 @@ Result<double> read_attention_factor(const ConfigReader& reader, double factor) 
   } else if (mscale.value_or(0.0) != 0.0 && mscale_all_dim.value_or(0.0) != 0.0) {
     resolved = yarn_scale(factor, *mscale) / yarn_scale(factor, *mscale_all_dim);
   }
-  const auto narrow = static_cast<float>(resolved);
-  if (!(narrow > 0.0f) || !std::isfinite(narrow)) {
+  if (!is_positive_float32(resolved)) {
     return make_error(Code::corrupt_file, "{}: the attention factor of '{}' is {}, expected a positive float32",
                       reader.origin(), reader.find("attention_factor").name, resolved);
   }

@@ -53,8 +53,8 @@ Result<double> read_rms_norm_eps(const ConfigReader& config) {
   BLOCKDRAFT_ASSIGN(const auto eps, config.optional_number("rms_norm_eps"));
   if (!eps) return kDefaultRmsNormEps;
   // The kernels take it as float32, where it must not vanish either.
-  if (!(static_cast<float>(*eps) > 0.0f)) {
-    return config.wrong_value(config.find("rms_norm_eps"), "a number above 0 in float32");
+  if (!is_positive_float32(*eps)) {
+    return config.wrong_value(config.find("rms_norm_eps"), "a positive float32");
   }
   return *eps;
 }

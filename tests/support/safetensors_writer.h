@@ -48,7 +48,7 @@ inline TensorToWrite fp8_tensor(std::string name, std::vector<int64_t> shape, co
 }
 
 // Header length, header, data: whatever they are.
-inline std::string safetensors_from(std::string_view header, std::string_view data = {}) {
+inline std::string safetensors_from_header(std::string_view header, std::string_view data = {}) {
   std::string bytes(8, '\0');
   for (size_t i = 0; i < 8; ++i) bytes[i] = static_cast<char>((uint64_t{header.size()} >> (8 * i)) & 0xffu);
   return bytes.append(header).append(data);
@@ -64,7 +64,7 @@ inline std::string safetensors_from(const std::vector<TensorToWrite>& tensors) {
     header[tensor.name] = {
         {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", std::vector<size_t>{begin, data.size()}}};
   }
-  return safetensors_from(header.dump(), data);
+  return safetensors_from_header(header.dump(), data);
 }
 
 inline void write_safetensors(const std::filesystem::path& path, const std::vector<TensorToWrite>& tensors) {

@@ -1,0 +1,60 @@
+// One text in the making.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "verify/accept.h"
+
+namespace blockdraft {
+
+// What an engine is asked to decode, in token ids.
+struct TokenRequest {
+  std::vector<int32_t> prompt_ids;  // at least one
+  int64_t max_tokens = 0;           // at least 0
+  int32_t width = 0;                // drafts asked for in a cycle; 0: plain decoding
+  std::vector<int32_t> stop_ids;    // a text ends with the first of these that it generates
+  // Called with every generated token, in order, as soon as it is committed. False ends the text after this token.
+  std::function<bool(int32_t)> on_token;
+};
+
+enum class EndReason { at_stop, at_length, by_caller };
+
+// One propose + verify round of one sequence.
+struct SequenceCycle {
+  int32_t width = 0;
+  int32_t accepted = 0;
+  int32_t produced = 0;
+};
+
+struct TokenResult {
+  std::vector<int32_t> ids;  // generated; with at_stop the last one is the stop token
+  EndReason end = EndReason::at_length;
+  std::vector<SequenceCycle> cycles;
+};
+
+// A running request. Positions 0 .. position() - 1 are in the target's state; the token there is the anchor.
+struct Sequence {
+  size_t request = 0;  // index in the call
+  int32_t slot = 0;
+  TokenRequest input;
+  std::vector<int32_t> tokens;  // prompt and generated ids
+  int64_t max_length = 0;       // of `tokens`
+  bool ended = false;
+  TokenResult result;
+
+  // Taps of the newest verified rows, not yet in the drafter's context.
+  int32_t first_tap_row = 0;
+  int32_t num_tap_rows = 0;
+
+  int32_t position() const { return static_cast<int32_t>(tokens.size()) - 1; }
+  int64_t remaining() const { return max_length - static_cast<int64_t>(tokens.size()); }
+  // Appends what a cycle committed, telling the caller of each token. Returns how many it appended: fewer than given
+  // if the caller ends the text. Sets `ended` and the result's reason when the text is complete.
+  int32_t append(std::span<const int32_t> ids, const Committed& committed);
+  std::span<const int32_t> generated() const { return std::span(tokens).subspan(input.prompt_ids.size()); }
+};
+
+}  // namespace blockdraft

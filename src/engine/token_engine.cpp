@@ -1,0 +1,195 @@
+#include "engine/token_engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/timer.h"
+#include "ops/argmax.h"
+
+namespace blockdraft {
+
+int32_t max_target_rows(const TokenEngineOptions& options) {
+  return std::max(kPrefillRows, options.max_sequences * (options.max_width + 1));
+}
+
+Result<std::unique_ptr<TokenEngine>> TokenEngine::open(Target& target, DraftSource* drafter,
+                                                       const TokenEngineOptions& options) {
+  std::unique_ptr<TokenEngine> engine(new TokenEngine(target, drafter, options));
+  BLOCKDRAFT_TRY(engine->allocate());
+  return engine;
+}
+
+TokenEngine::TokenEngine(Target& target, DraftSource* drafter, const TokenEngineOptions& options)
+    : target_(target),
+      drafter_(drafter),
+      options_(options),
+      threads_(options.threads),
+      head_{.weight = target.lm_head(), .num_choices = options.num_choices} {
+  CHECK(options.max_sequences >= 1 && options.max_positions >= 1 && options.max_width >= 0);
+  CHECK(options.num_choices >= 1 && options.num_choices <= head_.weight.out_features);
+}
+
+Status TokenEngine::allocate() {
+  const int64_t hidden_size = target_.config().transformer.hidden_size;
+  const CycleLimits limits{.max_sequences = options_.max_sequences, .max_width = options_.max_width};
+  const size_t prefill_taps_bytes = Cycle::taps_bytes(drafter_, hidden_size, kPrefillRows);
+  const size_t cycle_taps_bytes = Cycle::taps_bytes(drafter_, hidden_size, limits.max_rows());
+  BLOCKDRAFT_ASSIGN(prefill_taps_, Buffer::allocate(prefill_taps_bytes, "taps of a prompt"));
+  BLOCKDRAFT_ASSIGN(Buffer cycle_taps, Buffer::allocate(cycle_taps_bytes, "taps of a cycle"));
+  cycle_ = std::make_unique<Cycle>(target_, drafter_, head_, limits, std::move(cycle_taps));
+
+  const int32_t num_threads = threads_.num_threads();
+  const size_t drafter_scratch = drafter_ == nullptr ? 0 : drafter_->scratch_bytes(num_threads);
+  const size_t scratch_bytes = cycle_->scratch_bytes() + std::max(target_.scratch_bytes(num_threads), drafter_scratch);
+  BLOCKDRAFT_ASSIGN(Buffer scratch, Buffer::allocate(scratch_bytes, "scratch"));
+  arena_ = std::make_unique<Arena>(std::move(scratch));
+  context_ = {.threads = &threads_, .arena = arena_.get()};
+
+  plan_ = {{"target pages", target_.state_bytes()},
+           {"context pages", drafter_ == nullptr ? 0 : drafter_->state_bytes()},
+           {"taps", prefill_taps_bytes + cycle_taps_bytes},
+           {"scratch", scratch_bytes}};
+  return {};
+}
+
+Status TokenEngine::validate(const TokenRequest& request, size_t index) const {
+  if (request.prompt_ids.empty()) {
+    return make_error(Code::invalid_argument, "request {}: the prompt has no tokens, expected one at least", index);
+  }
+  if (request.max_tokens < 0) {
+    return make_error(Code::invalid_argument, "request {}: max_tokens is {}, expected at least 0", index,
+                      request.max_tokens);
+  }
+  if (request.width < 0 || request.width > options_.max_width) {
+    return make_error(Code::invalid_argument, "request {}: draft width is {}, expected 0 to {}", index, request.width,
+                      options_.max_width);
+  }
+  if (static_cast<int64_t>(request.prompt_ids.size()) > options_.max_positions) {
+    return make_error(Code::limit_exceeded, "request {}: the prompt has {} tokens, the engine takes {} positions",
+                      index, request.prompt_ids.size(), options_.max_positions);
+  }
+  const int64_t table_rows = target_.embed_tokens().out_features;
+  for (const int32_t id : request.prompt_ids) {
+    if (id < 0 || id >= table_rows) {
+      return make_error(Code::invalid_argument, "request {}: prompt id is {}, expected 0 to {}", index, id,
+                        table_rows - 1);
+    }
+  }
+  return {};
+}
+
+Result<std::vector<TokenResult>> TokenEngine::run(std::span<const TokenRequest> requests) {
+  for (size_t i = 0; i < requests.size(); ++i) BLOCKDRAFT_TRY(validate(requests[i], i));
+  times_ = {};
+  const Timer timer;
+  std::vector<TokenResult> results(requests.size());
+  const Status status = decode_all(requests, results);
+  times_.total_s = timer.elapsed_s();
+  if (!status) return status.error();
+  return results;
+}
+
+Status TokenEngine::decode_all(std::span<const TokenRequest> requests, std::vector<TokenResult>& results) {
+  const Timer timer;
+  std::vector<std::unique_ptr<Sequence>> running;
+  std::vector<int32_t> free_slots;
+  for (int32_t slot = options_.max_sequences - 1; slot >= 0; --slot) free_slots.push_back(slot);
+  size_t next = 0;
+  std::vector<Sequence*> batch;
+  const auto retire = [&](Sequence& sequence) {
+    sequence.result.ids.assign(sequence.generated().begin(), sequence.generated().end());
+    results[sequence.request] = std::move(sequence.result);
+    release(sequence);
+    free_slots.push_back(sequence.slot);
+  };
+  // On an error the slots must be empty again for the next run.
+  const auto fail = [&](const Error& error) -> Status {
+    for (const auto& sequence : running) release(*sequence);
+    return error;
+  };
+
+  while (next < requests.size() || !running.empty()) {
+    while (next < requests.size() && !free_slots.empty()) {
+      auto sequence = std::make_unique<Sequence>();
+      sequence->request = next;
+      sequence->input = requests[next++];
+      sequence->slot = free_slots.back();
+      free_slots.pop_back();
+      running.push_back(std::move(sequence));
+      const Timer prefill_timer;
+      if (const Status status = admit(*running.back()); !status) return fail(status.error());
+      times_.prefill_s += prefill_timer.elapsed_s();
+      if (times_.first_token_s == 0) times_.first_token_s = timer.elapsed_s();
+      if (!running.back()->ended) continue;
+      retire(*running.back());
+      running.pop_back();
+    }
+    batch.clear();
+    for (const auto& sequence : running) batch.push_back(sequence.get());
+    if (batch.empty()) continue;
+    if (const Status status = cycle_->run(context_, batch, times_); !status) return fail(status.error());
+    std::erase_if(running, [&](const std::unique_ptr<Sequence>& sequence) {
+      if (sequence->ended) retire(*sequence);
+      return sequence->ended;
+    });
+  }
+  return {};
+}
+
+// Reads the prompt and commits the first token, which comes out of the prompt's own last row.
+Status TokenEngine::admit(Sequence& sequence) {
+  const auto prompt_length = static_cast<int64_t>(sequence.input.prompt_ids.size());
+  sequence.max_length = std::min(prompt_length + sequence.input.max_tokens, options_.max_positions);
+  sequence.tokens.reserve(static_cast<size_t>(std::max(sequence.max_length, prompt_length)));
+  sequence.tokens = sequence.input.prompt_ids;
+  sequence.result.cycles.reserve(static_cast<size_t>(std::max<int64_t>(sequence.remaining(), 0)));
+  if (sequence.remaining() <= 0) {
+    sequence.ended = true;
+    return {};
+  }
+  int32_t choice = 0;
+  BLOCKDRAFT_TRY(prefill(sequence, choice));
+  const Committed committed = commit_greedy({}, {&choice, 1}, sequence.remaining(), sequence.input.stop_ids);
+  sequence.append({&choice, 1}, committed);
+  return {};
+}
+
+Status TokenEngine::prefill(Sequence& sequence, int32_t& first_choice) {
+  const ArenaScope scope(*context_.arena);
+  const std::span<const int32_t> prompt = sequence.input.prompt_ids;
+  const TensorView hidden = context_.arena->take_f32({1, target_.config().transformer.hidden_size});
+  const std::span<const int32_t> layer_ids =
+      drafter_ == nullptr ? std::span<const int32_t>{} : drafter_->target_layer_ids();
+  const TensorView taps =
+      view_f32(prefill_taps_.f32(), Shape{kPrefillRows, static_cast<int64_t>(layer_ids.size()) * hidden.dim(1)});
+  for (size_t first = 0; first < prompt.size(); first += kPrefillRows) {
+    const std::span<const int32_t> ids = prompt.subspan(first, std::min<size_t>(kPrefillRows, prompt.size() - first));
+    const auto rows = static_cast<int32_t>(ids.size());
+    const bool is_last = first + ids.size() == prompt.size();
+    const int32_t last_row = rows - 1;
+    const SequenceRows sequence_rows{sequence.slot, static_cast<int32_t>(first), ids};
+    target_.reserve(sequence.slot, rows);
+    target_.forward(context_, {.sequences = {&sequence_rows, 1},
+                               .hidden_rows = {&last_row, is_last ? size_t{1} : size_t{0}},
+                               .hidden = hidden,
+                               .tap_layer_ids = layer_ids,
+                               .taps = taps});
+    target_.commit(sequence.slot, rows);
+    if (drafter_ != nullptr) {
+      const TapRows tap_rows{sequence.slot, static_cast<int32_t>(first), 0, rows};
+      drafter_->extend_context(context_, taps, {&tap_rows, 1});
+    }
+  }
+  head_argmax(context_, &first_choice, hidden, head_);
+  if (first_choice == kNotANumber) return make_error(Code::numeric, "the target's logits are not numbers");
+  return {};
+}
+
+void TokenEngine::release(Sequence& sequence) {
+  target_.reset(sequence.slot);
+  if (drafter_ != nullptr) drafter_->reset(sequence.slot);
+}
+
+}  // namespace blockdraft

@@ -1,0 +1,79 @@
+// Decodes batches of token sequences with a target and, usually, a drafter. Knows ids only; text is the api's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "blockdraft/result.h"
+#include "draft/draft_source.h"
+#include "engine/cycle.h"
+#include "engine/sequence.h"
+#include "engine/stats.h"
+#include "nn/output_head.h"
+#include "target/target.h"
+#include "tensor/buffer.h"
+#include "tensor/context.h"
+
+namespace blockdraft {
+
+// Prompts are read in passes of so many positions on a fixed grid, so that memory does not grow with their length.
+inline constexpr int32_t kPrefillRows = 256;
+
+struct TokenEngineOptions {
+  int32_t threads = 0;        // 0: one per core
+  int32_t max_sequences = 1;  // decoded at once
+  int64_t max_positions = 0;  // prompt and text of a sequence together
+  int32_t max_width = 0;      // largest width that a request may ask for
+  int64_t num_choices = 0;    // ids at and above are never emitted
+};
+
+// Rows that a target must take in one pass for these options.
+int32_t max_target_rows(const TokenEngineOptions& options);
+
+struct PlanItem {
+  std::string name;
+  size_t size_bytes = 0;
+};
+
+// Borrows target and drafter (null: plain decoding). Not thread-safe.
+class TokenEngine {
+ public:
+  static Result<std::unique_ptr<TokenEngine>> open(Target& target, DraftSource* drafter,
+                                                   const TokenEngineOptions& options);
+
+  // Decodes all requests, max_sequences at a time: one joins as soon as another has ended. Results are in the order
+  // of the requests. Errors: limit_exceeded and invalid_argument before anything is decoded, numeric afterwards.
+  Result<std::vector<TokenResult>> run(std::span<const TokenRequest> requests);
+
+  const RunTimes& times() const { return times_; }  // of the newest run
+  const std::vector<PlanItem>& memory_plan() const { return plan_; }
+  int32_t num_threads() const { return threads_.num_threads(); }
+
+ private:
+  TokenEngine(Target& target, DraftSource* drafter, const TokenEngineOptions& options);
+  Status allocate();
+  Status validate(const TokenRequest& request, size_t index) const;
+  Status decode_all(std::span<const TokenRequest> requests, std::vector<TokenResult>& results);
+  Status admit(Sequence& sequence);
+  Status prefill(Sequence& sequence, int32_t& first_choice);
+  void release(Sequence& sequence);
+
+  Target& target_;
+  DraftSource* drafter_;
+  TokenEngineOptions options_;
+  ThreadPool threads_;
+  OutputHead head_;
+  std::vector<PlanItem> plan_;
+  std::unique_ptr<Arena> arena_;
+  Buffer prefill_taps_;  // [kPrefillRows, taps]
+  std::unique_ptr<Cycle> cycle_;
+  Context context_;
+  RunTimes times_;
+};
+
+}  // namespace blockdraft

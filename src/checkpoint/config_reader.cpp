@@ -137,7 +137,8 @@ Error ConfigReader::wrong_value(const ConfigValue& found, std::string_view expec
 }
 
 Error ConfigReader::missing(std::string_view key, std::string_view expected) const {
-  return make_error(Code::not_found, "{}: key '{}{}' is missing, expected {}", origin_, prefix_, key, expected);
+  return make_error(Code::not_found, "{}: key '{}' is missing, expected {}", origin_,
+                    printable(fmt::format("{}{}", prefix_, key)), expected);
 }
 
 Result<int64_t> integer_from(const ConfigReader& reader, const ConfigValue& found, IntegerRange range) {

@@ -147,6 +147,14 @@ TEST_F(Config, ValuesFoundElsewhereConvertTheSameWay) {
   expect_error(integer_from(config, inner.find("s")), Code::corrupt_file, {kOrigin, "'a.s' is \"t\"", "an integer"});
 }
 
+TEST_F(Config, KeysInMessagesStayOneLine) {
+  const ConfigReader config = read(R"({"a\nb":{"x\u0001":1}})");
+  const auto nested = config.optional_object("a\nb");
+  ASSERT_TRUE(nested.ok() && nested->has_value());
+  expect_error((*nested)->integer("size"), Code::not_found, {"'a b.size' is missing"});
+  expect_error((*nested)->string("x\x01"), Code::corrupt_file, {"'a b.x ' is 1"});
+}
+
 TEST_F(Config, LongValuesAreCut) {
   const std::string text = fmt::format(R"({{"name":"{}"}})", std::string(5000, 'x'));
   const auto result = read(text).integer("name");

@@ -11,67 +11,100 @@
 namespace blockdraft {
 
 namespace {
-// An op inside a cycle follows the one before within microseconds, waking a sleeping thread costs tens of them: so
-// a worker spins for about this many polls before it sleeps.
-constexpr int kSpinPolls = 4000;
+
+// An op inside a cycle follows the one before within microseconds, and waking a sleeping thread costs tens of them. So
+// a waiting thread polls, then polls while it lets others have the core, and only then sleeps.
+constexpr int kPolls = 2000;
+constexpr int kYields = 200;
 
 void pause_briefly() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
 }
+
+// Polls until done() or patience ends; whether it is done.
+template <class Done>
+bool poll(const Done& done) {
+  for (int i = 0; i < kPolls; ++i) {
+    if (done()) return true;
+    pause_briefly();
+  }
+  for (int i = 0; i < kYields; ++i) {
+    if (done()) return true;
+    std::this_thread::yield();
+  }
+  return done();
+}
+
 }  // namespace
 
 struct ThreadPool::State {
   std::vector<std::thread> workers;
   int num_threads = 1;
 
-  // The job. Written while no worker runs; published by the increment of `generation`.
+  // The job. Written only while the gate is closed and no worker is inside.
   const TaskRef* task = nullptr;
   int64_t count = 0;
   std::atomic<int64_t> next{0};
-  std::atomic<int> running{0};
-  std::atomic<uint64_t> generation{0};
-  std::atomic<bool> stopping{false};
 
+  // Workers inside the job, with kClosed added once nobody may enter any more. A worker that comes late, because it
+  // slept or had no core, is not waited for.
+  static constexpr uint32_t kClosed = 1u << 31;
+  std::atomic<uint32_t> gate{kClosed};
+
+  std::atomic<uint64_t> generation{0};  // counts jobs: the signal that there is one
+  std::atomic<bool> stopping{false};
+  std::atomic<int> sleeping{0};
   std::mutex mutex;
   std::condition_variable wake;
-  int sleeping = 0;  // guarded by mutex
 
   void work(int thread) {
     for (int64_t index = next.fetch_add(1); index < count; index = next.fetch_add(1)) (*task)(index, thread);
   }
 
-  void wait_for_job(uint64_t seen) {
-    for (int poll = 0; poll < kSpinPolls; ++poll) {
-      if (generation.load() != seen) return;
-      pause_briefly();
+  bool enter() {
+    uint32_t inside = gate.load();
+    while ((inside & kClosed) == 0) {
+      if (gate.compare_exchange_weak(inside, inside + 1)) return true;
     }
+    return false;
+  }
+
+  void wait_for_job(uint64_t seen) {
+    const auto signalled = [&] { return generation.load() != seen; };
+    if (poll(signalled)) return;
     std::unique_lock lock(mutex);
-    ++sleeping;
-    wake.wait(lock, [&] { return generation.load() != seen; });
-    --sleeping;
+    sleeping.fetch_add(1);
+    wake.wait(lock, signalled);
+    sleeping.fetch_sub(1);
   }
 
   void worker_loop(int thread) {
     uint64_t seen = 0;
     while (true) {
       wait_for_job(seen);
-      ++seen;
+      seen = generation.load();
       if (stopping.load()) return;
+      if (!enter()) continue;
       work(thread);
-      running.fetch_sub(1);
+      gate.fetch_sub(1);
     }
   }
 
-  void publish() {
-    {
-      // Under the mutex, so that no worker can check the generation and fall asleep in between.
-      const std::lock_guard lock(mutex);
-      generation.fetch_add(1);
-      if (sleeping == 0) return;
-    }
+  void signal() {
+    generation.fetch_add(1);
+    // Either a worker that is about to sleep sees the new generation, or it is counted here.
+    if (sleeping.load() == 0) return;
+    // It counts itself under the mutex and gives the mutex up by falling asleep: from here on it can be woken.
+    { const std::lock_guard lock(mutex); }
     wake.notify_all();
+  }
+
+  void close_and_wait() {
+    gate.fetch_or(kClosed);
+    const auto empty = [&] { return gate.load() == kClosed; };
+    while (!poll(empty)) continue;
   }
 };
 
@@ -86,7 +119,7 @@ ThreadPool::ThreadPool(int num_threads) : state_(std::make_unique<State>()) {
 
 ThreadPool::~ThreadPool() {
   state_->stopping.store(true);
-  state_->publish();
+  state_->signal();
   for (std::thread& worker : state_->workers) worker.join();
 }
 
@@ -101,17 +134,10 @@ void ThreadPool::parallel_for(int64_t count, TaskRef task) {
   state.task = &task;
   state.count = count;
   state.next.store(0);
-  state.running.store(state.num_threads - 1);
-  state.publish();
+  state.gate.store(0);
+  state.signal();
   state.work(0);
-  // Workers hold at most one task each now; with fewer cores than threads they may not even be scheduled.
-  for (int poll = 0; state.running.load() > 0; ++poll) {
-    if (poll < kSpinPolls) {
-      pause_briefly();
-    } else {
-      std::this_thread::yield();
-    }
-  }
+  state.close_and_wait();
 }
 
 }  // namespace blockdraft

@@ -1,0 +1,229 @@
+#include "ops/linear.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "support/op_context.h"
+#include "support/reference_ops.h"
+#include "support/stored_weight.h"
+
+namespace blockdraft {
+namespace {
+
+using test::Matrix;
+using test::OpContext;
+using test::reference_dot;
+using test::same_bits;
+using test::StoredWeight;
+
+constexpr std::array kDTypes{DType::f32, DType::f16, DType::bf16, DType::f8_e4m3};
+
+// The largest error of out in units of the sum of absolute products; what a float32 sum may have is about 1e-6.
+void expect_near_reference(const Matrix& out, const Matrix& x, const StoredWeight& weight, int64_t first_column = 0) {
+  const WeightView& view = weight.view();
+  const double subnormal = 1.5e-45 * static_cast<double>(view.in_features);  // products may round to multiples of it
+  for (int64_t n = 0; n < view.out_features; ++n) {
+    const std::vector<double> row = weight.row(n);
+    const double bias = view.bias == nullptr ? 0.0 : static_cast<double>(view.bias[n]);
+    for (int64_t r = 0; r < x.rows(); ++r) {
+      const auto expected = reference_dot(x.row(r), row.data(), view.in_features);
+      const double value = static_cast<double>(out.row(r)[first_column + n]);
+      ASSERT_NEAR(value, expected.value + bias, 2e-6 * (expected.magnitude + std::abs(bias)) + subnormal)
+          << "row " << r << ", feature " << n << ", K " << view.in_features << ", " << name_of(view.dtype);
+    }
+  }
+}
+
+Matrix run(Context& context, const Matrix& x, const WeightView& weight) {
+  Matrix out(x.rows(), weight.out_features);
+  linear(context, {.out = out.view(), .x = x.view(), .weights = {&weight, 1}});
+  return out;
+}
+
+class LinearOfType : public ::testing::TestWithParam<DType> {};
+INSTANTIATE_TEST_SUITE_P(Linear, LinearOfType, ::testing::ValuesIn(kDTypes),
+                         [](const auto& instance) { return name_of(instance.param); });
+
+TEST_P(LinearOfType, MatchesTheReferenceAtOddSizes) {
+  std::mt19937 generator(1);
+  OpContext context(2);
+  for (const int64_t in_features : {1, 7, 8, 16, 100, 511, 512, 513, 1025, 4097}) {
+    for (const int64_t out_features : {1, 3, 16, 65}) {
+      const StoredWeight weight(generator, GetParam(), out_features, in_features, out_features == 3);
+      for (const int64_t rows : {0, 1, 2, 3, 17, 64}) {
+        if (in_features > 1000 && rows > 3) continue;  // the reference is slow; large K and large M are covered apart
+        const Matrix x = Matrix::random(generator, rows, in_features);
+        expect_near_reference(run(context, x, weight.view()), x, weight);
+      }
+    }
+  }
+}
+
+TEST_P(LinearOfType, LargeInBothDirections) {
+  std::mt19937 generator(2);
+  OpContext context(3);
+  const StoredWeight weight(generator, GetParam(), 5, 4097);
+  const Matrix x = Matrix::random(generator, 129, 4097);
+  expect_near_reference(run(context, x, weight.view()), x, weight);
+}
+
+TEST_P(LinearOfType, ReadsUnalignedBytes) {
+  for (const size_t misalignment : {1, 2, 3, 5, 15}) {
+    std::mt19937 generator(3);
+    const StoredWeight aligned(generator, GetParam(), 9, 77);
+    generator.seed(3);
+    const StoredWeight unaligned(generator, GetParam(), 9, 77, false, misalignment);
+    OpContext context;
+    const Matrix x = Matrix::random(generator, 3, 77);
+    EXPECT_TRUE(same_bits(run(context, x, aligned.view()), run(context, x, unaligned.view())));
+  }
+}
+
+TEST_P(LinearOfType, RowStridesOfInputAndOutput) {
+  std::mt19937 generator(4);
+  OpContext context(2);
+  const StoredWeight weight(generator, GetParam(), 21, 50);
+  const Matrix x = Matrix::random(generator, 7, 50, 53);
+  Matrix out(7, 21, 33);
+  linear(context, {.out = out.view(), .x = x.view(), .weights = {&weight.view(), 1}});
+  expect_near_reference(out, x, weight);
+  EXPECT_TRUE(out.gaps_untouched());
+}
+
+TEST_P(LinearOfType, StackedWeightsAreSeparateCallsToTheBit) {
+  std::mt19937 generator(5);
+  OpContext context(2);
+  const StoredWeight q(generator, GetParam(), 65, 100, true);
+  const StoredWeight k(generator, DType::bf16, 3, 100);
+  const StoredWeight v(generator, GetParam(), 16, 100);
+  const std::array stack{q.view(), k.view(), v.view()};
+  for (const int64_t rows : {1, 5}) {
+    const Matrix x = Matrix::random(generator, rows, 100);
+    Matrix out(rows, 84);
+    linear(context, {.out = out.view(), .x = x.view(), .weights = stack});
+    int64_t column = 0;
+    for (const WeightView& weight : stack) {
+      const Matrix alone = run(context, x, weight);
+      for (int64_t r = 0; r < rows; ++r) EXPECT_TRUE(same_bits(out.row(r) + column, alone.row(r), weight.out_features));
+      column += weight.out_features;
+    }
+  }
+}
+
+TEST_P(LinearOfType, AccumulateAddsTheFinishedValue) {
+  std::mt19937 generator(6);
+  OpContext context(2);
+  const StoredWeight weight(generator, GetParam(), 19, 40, true);
+  const Matrix x = Matrix::random(generator, 5, 40);
+  const Matrix before = Matrix::random(generator, 5, 19);
+  const Matrix product = run(context, x, weight.view());
+  Matrix out = before;
+  linear(context, {.out = out.view(), .x = x.view(), .weights = {&weight.view(), 1}, .accumulate = true});
+  for (int64_t r = 0; r < 5; ++r) {
+    for (int64_t n = 0; n < 19; ++n) EXPECT_EQ(out.row(r)[n], before.row(r)[n] + product.row(r)[n]);
+  }
+}
+
+// Design D1: the bits of a row depend on the row and the weight alone.
+TEST_P(LinearOfType, BitsDoNotDependOnRowsPositionCompanionsOrThreads) {
+  std::mt19937 generator(7);
+  OpContext one(1);
+  for (const int64_t in_features : {7, 100, 1030}) {
+    const StoredWeight weight(generator, GetParam(), 37, in_features, true);
+    const Matrix probe = Matrix::random(generator, 1, in_features);
+    const Matrix expected = run(one, probe, weight.view());
+    for (int num_threads = 1; num_threads <= 4; ++num_threads) {
+      OpContext context(num_threads);
+      for (int64_t rows = 1; rows <= 64; ++rows) {
+        Matrix x = Matrix::random(generator, rows, in_features);
+        const int64_t at = static_cast<int64_t>(generator()) % rows;
+        std::copy_n(probe.row(0), in_features, x.row(at));
+        if (rows > 1) std::fill_n(x.row((at + 1) % rows), in_features, std::nanf(""));
+        const Matrix out = run(context, x, weight.view());
+        ASSERT_TRUE(same_bits(out.row(at), expected.row(0), 37)) << rows << " rows, " << num_threads << " threads";
+      }
+    }
+  }
+}
+
+TEST_P(LinearOfType, EveryRowHasTheBitsOfTheRowAlone) {
+  std::mt19937 generator(8);
+  OpContext context(2);
+  const StoredWeight weight(generator, GetParam(), 33, 129);
+  const Matrix x = Matrix::random(generator, 64, 129);
+  const Matrix together = run(context, x, weight.view());
+  for (int64_t r = 0; r < 64; ++r) {
+    Matrix alone(1, 129);
+    std::copy_n(x.row(r), 129, alone.row(0));
+    EXPECT_TRUE(same_bits(run(context, alone, weight.view()).row(0), together.row(r), 33)) << r;
+  }
+}
+
+TEST(Linear, EveryFiniteF8CodeTimesAPowerOfTwoIsExact) {
+  std::mt19937 generator(9);
+  StoredWeight weight(generator, DType::f8_e4m3, 256, 1);
+  for (int code = 0; code < 256; ++code) weight.bytes()[code] = static_cast<std::byte>(code);
+  Matrix x(1, 1);
+  x.row(0)[0] = 0.25f;
+  OpContext context;
+  const Matrix out = run(context, x, weight.view());
+  for (int code = 0; code < 256; ++code) {
+    if ((code & 0x7f) == 0x7f) continue;  // NaN: loaders refuse it
+    const float value = float_from_f8_e4m3(static_cast<uint8_t>(code)) * 0.25f * weight.view().row_scales[code];
+    EXPECT_EQ(out.row(0)[code], value) << code;
+  }
+}
+
+TEST(Linear, InfinityAndNanOfTheWeightsReachTheOutput) {
+  std::mt19937 generator(10);
+  OpContext context;
+  Matrix x = Matrix::random(generator, 2, 40);
+  for (int64_t k = 0; k < 40; ++k) x.row(0)[k] = std::abs(x.row(0)[k]) + 0.1f;
+  const std::pair<DType, std::array<uint16_t, 2>> specials[] = {{DType::f16, {0x7c00, 0x7e00}},
+                                                                {DType::bf16, {0x7f80, 0x7fc0}}};
+  for (const auto& [dtype, codes] : specials) {
+    for (const int64_t column : {0, 17, 39}) {
+      StoredWeight weight(generator, dtype, 3, 40);
+      std::memcpy(weight.bytes() + 2 * column, &codes[0], 2);
+      std::memcpy(weight.bytes() + 2 * (40 + column), &codes[1], 2);
+      const Matrix out = run(context, x, weight.view());
+      EXPECT_EQ(out.row(0)[0], std::numeric_limits<float>::infinity());
+      EXPECT_TRUE(std::isnan(out.row(0)[1]));
+      EXPECT_TRUE(std::isfinite(out.row(0)[2]));
+    }
+  }
+}
+
+TEST(Linear, InputAndOutputMayBeColumnsOfOneBuffer) {
+  std::mt19937 generator(11);
+  OpContext context;
+  const StoredWeight weight(generator, DType::bf16, 8, 12);
+  Matrix both = Matrix::random(generator, 4, 20);
+  Matrix x(4, 12);
+  for (int64_t r = 0; r < 4; ++r) std::copy_n(both.row(r), 12, x.row(r));
+  linear(context,
+         {.out = columns_of(both.view(), 12, 8), .x = columns_of(both.view(), 0, 12), .weights = {&weight.view(), 1}});
+  const Matrix expected = run(context, x, weight.view());
+  for (int64_t r = 0; r < 4; ++r) EXPECT_TRUE(same_bits(both.row(r) + 12, expected.row(r), 8));
+}
+
+TEST(LinearDeathTest, RefusesWhatCannotBe) {
+  std::mt19937 generator(12);
+  OpContext context;
+  const StoredWeight weight(generator, DType::f8_e4m3, 8, 8);
+  Matrix x = Matrix::random(generator, 2, 8);
+  Matrix out(2, 8);
+  WeightView unscaled = weight.view();
+  unscaled.row_scales = nullptr;
+  EXPECT_DEATH(linear(context, {.out = out.view(), .x = x.view(), .weights = {&unscaled, 1}}), "is_valid_weight");
+  EXPECT_DEATH(linear(context, {.out = x.view(), .x = x.view(), .weights = {&weight.view(), 1}}), "overlap");
+  Matrix narrow(2, 7);
+  EXPECT_DEATH(linear(context, {.out = narrow.view(), .x = x.view(), .weights = {&weight.view(), 1}}), "columns");
+}
+
+}  // namespace
+}  // namespace blockdraft

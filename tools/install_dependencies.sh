@@ -42,7 +42,8 @@ fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 apt() { # quiet; the log is shown when it fails
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 -qq -y "$@" \
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 -qq -y "$@" \
     >"$log" 2>&1 </dev/null || { cat "$log" >&2; echo "dependencies: apt-get $1 failed" >&2; exit 1; }
 }
 echo "dependencies: installing ${missing[*]}"

@@ -107,7 +107,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("readme", type=Path, help="the Markdown file")
     parser.add_argument("--checkout", type=Path, help="where to run the commands (default: the folder of the file)")
-    parser.add_argument("--timeout", type=float, default=1800, metavar="SECONDS", help="for one block (default: %(default)s)")
+    parser.add_argument("--timeout", type=float, default=1800, metavar="SECONDS", help="a block (default: %(default)s)")
     arguments = parser.parse_args()
     checkout = (arguments.checkout or arguments.readme.parent).resolve()
 
@@ -132,7 +132,8 @@ def main() -> int:
         else:
             failed += 1
             what = f"no end after {arguments.timeout:.0f} s" if status is None else "failed"
-            print(f"{place}: {what}:\n" + "\n".join(command for _, command in numbered) + f"\n--- output\n{output}", flush=True)
+            text = "\n".join(command for _, command in numbered)
+            print(f"{place}: {what}:\n{text}\n--- output\n{output}", flush=True)
     print(f"{passed} commands passed, {failed} blocks failed, {skipped} commands not run")
     if passed + failed == 0:
         print(f"{arguments.readme}: no command was run", file=sys.stderr)

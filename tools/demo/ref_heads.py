@@ -1,4 +1,5 @@
-"""Reference parts that only drafters have: DFlash2's block convolution and selector, DSpark's Markov and confidence heads."""
+"""Reference parts that only drafters have: DFlash2's block convolution and selector, DSpark's Markov and confidence
+heads."""
 
 import torch
 import torch.nn.functional as F

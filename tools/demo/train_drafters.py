@@ -209,7 +209,7 @@ def save(drafter, config, out):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("target", type=Path, help="folder that train_target.py wrote; drafters go beside it, NAME-dflash ...")
+    parser.add_argument("target", type=Path, help="folder of train_target.py; drafters go beside it, NAME-dflash ...")
     parser.add_argument("seconds", type=float, help="time to train each drafter")
     parser.add_argument("--drafters", nargs="+", choices=list(CONFIGS), default=list(CONFIGS))
     parser.add_argument("--batch", type=int, default=48, help="texts a step (default: %(default)s)")

@@ -4,6 +4,8 @@
 add_library(blockdraft_options INTERFACE)
 target_include_directories(blockdraft_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 target_compile_options(blockdraft_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+  # Designated initializers leave out what keeps its default.
+  -Wno-missing-field-initializers
   # A product and a sum are two roundings on every path that does not ask for a fused one: the accumulation order,
   # and with it every bit of the output, must not depend on the compiler's mood.
   -ffp-contract=off)
@@ -16,7 +18,7 @@ if(BLOCKDRAFT_SANITIZE)
     -fno-omit-frame-pointer -O1)
   target_link_options(blockdraft_options INTERFACE -fsanitize=${BLOCKDRAFT_SANITIZE})
 endif()
-target_link_libraries(blockdraft_options INTERFACE Threads::Threads fmt::fmt-header-only)
+target_link_libraries(blockdraft_options INTERFACE Threads::Threads fmt::fmt)
 
 # blockdraft_module(NAME SOURCES ... MODULES ... [LIBRARIES ...])
 function(blockdraft_module NAME)

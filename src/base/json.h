@@ -6,11 +6,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_fwd.h"
 #include "blockdraft/result.h"
 
 namespace blockdraft {
-
-using Json = nlohmann::json;
 
 // Parses one JSON document. `origin` names the text in errors (a path, "request body").
 // Refused, each as corrupt_file with origin and byte offset where known: syntax errors, trailing text, nesting deeper

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "blockdraft/result.h"
 

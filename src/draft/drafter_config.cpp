@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "draft/draft_keys.h"
 #include "draft/drafter_kind.h"
 #include "draft/drafter_layers.h"

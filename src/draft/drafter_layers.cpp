@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "nn/config_errors.h"
 
 namespace blockdraft {

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "nn/config_errors.h"
 
 namespace blockdraft {

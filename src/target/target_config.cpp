@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "nn/config_errors.h"
 
 namespace blockdraft {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "base/json.h"
 #include "support/expect_error.h"
 #include "support/temp_dir.h"
 

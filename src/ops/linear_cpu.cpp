@@ -44,10 +44,7 @@ void decode_block(Block& block, const Slice& slice, int64_t k, int64_t depth) {
 void add_block(Block& block, const float* x, int64_t x_stride, int64_t rows, int64_t depth) {
   int64_t r = 0;
   for (; r + 2 <= rows; r += 2) {
-    const float* pair = x + r * x_stride;
-    for (int64_t n = 0; n < kFeatures; n += 2) {
-      add_products<2, 2>(&block.sums[r][n], kFeatures, pair, x_stride, block.weights[n], kDepth, depth);
-    }
+    add_products<2, kFeatures>(block.sums[r], kFeatures, x + r * x_stride, x_stride, block.weights[0], kDepth, depth);
   }
   if (r < rows) {
     add_products<1, kFeatures>(block.sums[r], kFeatures, x + r * x_stride, x_stride, block.weights[0], kDepth, depth);

@@ -30,16 +30,14 @@ void decode_f16(const std::byte* codes, int64_t count, float* values) {
   }
 }
 
+// In steps of 16 bits, which work on twice as many codes at a time: code << 8 has the sign in place, four places down
+// are the exponent and mantissa of a BF16 that is 2^120 too small. Subnormal codes are one in ten thousand where each
+// row is scaled to its largest weight: here a slow product does no harm.
 void decode_f8_e4m3(const std::byte* codes, int64_t count, float* values) {
-  constexpr int32_t kImplicitOne = 1 << 23;
   for (int64_t i = 0; i < count; ++i) {
-    const auto code = static_cast<int32_t>(load_unaligned<uint8_t>(codes + i));
-    const int32_t magnitude = (code & 0x7f) << 20;
-    const int32_t subnormal = -static_cast<int32_t>(magnitude < kImplicitOne);
-    const int32_t bits = magnitude + (120 << 23) + (subnormal & kImplicitOne);
-    const auto excess = std::bit_cast<float>(subnormal & std::bit_cast<int32_t>(0x1p-6f));
-    const auto value = std::bit_cast<int32_t>(std::bit_cast<float>(bits) - excess);
-    values[i] = std::bit_cast<float>(value | static_cast<int32_t>(static_cast<uint32_t>(code & 0x80) << 24));
+    const auto high = static_cast<int16_t>(static_cast<uint16_t>(load_unaligned<uint8_t>(codes + i) << 8));
+    const auto small = static_cast<uint16_t>(static_cast<int16_t>(high >> 4) & static_cast<int16_t>(0x87f0));
+    values[i] = float_from_bf16(small) * 0x1p120f;
   }
 }
 

@@ -36,31 +36,61 @@ inline float sum_of(const Lanes& lanes) {
 // The part of count that the lanes take; the rest is the tail.
 inline int64_t lane_part(int64_t count) { return count / kLanes * kLanes; }
 
-// sums[i * sums_stride + j] += products of a's row i and b's row j over count elements, count a multiple of kLanes.
+// One half of the lanes, of kRowsA x kRowsB sums that stay in registers.
 template <int kRowsA, int kRowsB>
-inline void add_products(Lanes* sums, int64_t sums_stride, const float* a, int64_t a_stride, const float* b,
-                         int64_t b_stride, int64_t count) {
-  Vec4 low[kRowsA][kRowsB];
-  Vec4 high[kRowsA][kRowsB];
+inline void add_products_of_half(Lanes* sums, int64_t sums_stride, Vec4 Lanes::*half, const float* a, int64_t a_stride,
+                                 const float* b, int64_t b_stride, int64_t count) {
+  Vec4 total[kRowsA][kRowsB];
   for (int i = 0; i < kRowsA; ++i) {
-    for (int j = 0; j < kRowsB; ++j) {
-      low[i][j] = sums[i * sums_stride + j].low;
-      high[i][j] = sums[i * sums_stride + j].high;
-    }
+    for (int j = 0; j < kRowsB; ++j) total[i][j] = sums[i * sums_stride + j].*half;
   }
   for (int64_t k = 0; k < count; k += kLanes) {
-    for (int i = 0; i < kRowsA; ++i) {
-      for (int j = 0; j < kRowsB; ++j) {
-        low[i][j] += load4(a + i * a_stride + k) * load4(b + j * b_stride + k);
-        high[i][j] += load4(a + i * a_stride + k + 4) * load4(b + j * b_stride + k + 4);
+    Vec4 row[kRowsA];
+    for (int i = 0; i < kRowsA; ++i) row[i] = load4(a + i * a_stride + k);
+    for (int j = 0; j < kRowsB; ++j) {
+      const Vec4 column = load4(b + j * b_stride + k);
+      for (int i = 0; i < kRowsA; ++i) total[i][j] += column * row[i];
+    }
+  }
+  for (int i = 0; i < kRowsA; ++i) {
+    for (int j = 0; j < kRowsB; ++j) sums[i * sums_stride + j].*half = total[i][j];
+  }
+}
+
+// Both halves of the lanes at once.
+template <int kRowsA, int kRowsB>
+inline void add_products_of_both(Lanes* sums, int64_t sums_stride, const float* a, int64_t a_stride, const float* b,
+                                 int64_t b_stride, int64_t count) {
+  Lanes total[kRowsA][kRowsB];
+  for (int i = 0; i < kRowsA; ++i) {
+    for (int j = 0; j < kRowsB; ++j) total[i][j] = sums[i * sums_stride + j];
+  }
+  for (int64_t k = 0; k < count; k += kLanes) {
+    Lanes row[kRowsA];
+    for (int i = 0; i < kRowsA; ++i) row[i] = {load4(a + i * a_stride + k), load4(a + i * a_stride + k + 4)};
+    for (int j = 0; j < kRowsB; ++j) {
+      const Lanes column = {load4(b + j * b_stride + k), load4(b + j * b_stride + k + 4)};
+      for (int i = 0; i < kRowsA; ++i) {
+        total[i][j].low += column.low * row[i].low;
+        total[i][j].high += column.high * row[i].high;
       }
     }
   }
   for (int i = 0; i < kRowsA; ++i) {
-    for (int j = 0; j < kRowsB; ++j) {
-      sums[i * sums_stride + j].low = low[i][j];
-      sums[i * sums_stride + j].high = high[i][j];
-    }
+    for (int j = 0; j < kRowsB; ++j) sums[i * sums_stride + j] = total[i][j];
+  }
+}
+
+// sums[i * sums_stride + j] += products of a's row i and b's row j over count elements, count a multiple of kLanes.
+// Many sums are made one half after the other, so that they fit into the registers: the order in each lane is the same.
+template <int kRowsA, int kRowsB>
+inline void add_products(Lanes* sums, int64_t sums_stride, const float* a, int64_t a_stride, const float* b,
+                         int64_t b_stride, int64_t count) {
+  if constexpr (kRowsA * kRowsB <= 4) {
+    add_products_of_both<kRowsA, kRowsB>(sums, sums_stride, a, a_stride, b, b_stride, count);
+  } else {
+    add_products_of_half<kRowsA, kRowsB>(sums, sums_stride, &Lanes::low, a, a_stride, b, b_stride, count);
+    add_products_of_half<kRowsA, kRowsB>(sums, sums_stride, &Lanes::high, a + 4, a_stride, b + 4, b_stride, count);
   }
 }
 

@@ -332,6 +332,13 @@ TEST(TargetLayerIds, FallbackOfTheSpec) {
   EXPECT_THAT(fallback_layer_ids(30, 6), ElementsAre(1, 6, 11, 17, 22, 27));
 }
 
+// Below four layers the ids leave the target; they are rounded like the others all the same.
+TEST(TargetLayerIds, FallbackOfTinyTargets) {
+  EXPECT_THAT(fallback_layer_ids(3, 3), ElementsAre(1, 0, 0));
+  EXPECT_THAT(fallback_layer_ids(2, 4), ElementsAre(1, 0, 0, -1));
+  EXPECT_THAT(fallback_layer_ids(1, 1), ElementsAre(0));
+}
+
 // --- layers ---------------------------------------------------------------------------------------------------------
 
 #define TWO_SLIDE \

@@ -219,11 +219,30 @@ TEST(RopeConfig, SecondYarnVectorOfTheSpec) {
                       {31, 8.33450895e-06}});
 }
 
-// A length so short that both bounds fall to 0: the ramp is a step, not a division by zero.
-TEST(RopeConfig, YarnWithEqualBoundsStaysFinite) {
+// A share `ramp` of the interpolated frequency, the rest of the plain one.
+double blended(double theta, double pair, double head_dim, double ramp, double factor) {
+  return std::pow(theta, -2.0 * pair / head_dim) * (1.0 - ramp + ramp / factor);
+}
+
+// Here the ramp would begin at -3 and end at 10.
+TEST(RopeConfig, YarnRampBeginsAtZero) {
   const RopeConfig rope = read_ok(R"({"rope_theta": 10000, "rope_scaling": {"rope_type": "yarn", "factor": 2,
-                                      "original_max_position_embeddings": 1}})");
-  for (const float frequency : inverse_frequencies(rope, 64)) EXPECT_TRUE(std::isfinite(frequency));
+                                      "original_max_position_embeddings": 100}})");
+  expect_frequencies(rope, 64, {{0, 1.0}, {5, blended(1e4, 5, 64, 0.5, 2)}, {10, blended(1e4, 10, 64, 1.0, 2)}});
+}
+
+// Here it would begin at 0 and end at 12; the bound is the last dimension, not the last pair.
+TEST(RopeConfig, YarnRampEndsAtTheLastDimension) {
+  const RopeConfig rope = read_ok(R"({"rope_theta": 10, "rope_scaling": {"rope_type": "yarn", "factor": 2,
+                                      "original_max_position_embeddings": 4096, "beta_fast": 640}})");
+  expect_frequencies(rope, 8, {{0, 1.0}, {1, blended(10, 1, 8, 1.0 / 7.0, 2)}, {3, blended(10, 3, 8, 3.0 / 7.0, 2)}});
+}
+
+// Both bounds fall to 0: a step, not a division by zero.
+TEST(RopeConfig, YarnRampWithEqualBoundsIsAStep) {
+  const RopeConfig rope = read_ok(R"({"rope_theta": 10000, "rope_scaling": {"rope_type": "yarn", "factor": 2,
+                                      "original_max_position_embeddings": 6}})");
+  expect_frequencies(rope, 64, {{0, 1.0}, {1, blended(1e4, 1, 64, 1.0, 2)}, {31, blended(1e4, 31, 64, 1.0, 2)}});
 }
 
 TEST(RopeConfig, Describe) {

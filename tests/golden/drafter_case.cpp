@@ -1,0 +1,118 @@
+// A drafter fixture: its cycles as growing prefixes of one sequence, each cycle from scratch, and a shortened block.
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "draft/draft_model.h"
+#include "golden/case.h"
+
+namespace blockdraft::golden {
+namespace {
+
+constexpr int32_t kMaxPositions = 128;
+enum Slot : int32_t { kGrowing, kFresh, kNumSlots };
+
+struct Runner {
+  Context& context;
+  const Case& fixture;
+  DraftModel& model;
+  std::vector<float> features;  // [positions, taps]
+  Comparison comparison;
+
+  // Appends features of positions [from, to) in pieces, so that chunk borders fall anywhere.
+  void extend(int32_t slot, int32_t from, int32_t to, int32_t piece) {
+    const int64_t columns = fixture.matrix("features").in_features;
+    const TensorView taps = view_f32(features.data(), Shape{static_cast<int64_t>(features.size()) / columns, columns});
+    for (; from < to; from += piece) {
+      const TapRows rows{slot, from, from, std::min(piece, to - from)};
+      model.extend_context(context, taps, {&rows, 1});
+    }
+  }
+
+  void check_context(int32_t slot, const std::string& name, int32_t length) {
+    const TransformerConfig& config = model.config().transformer;
+    for (int32_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+      const PagedKvView kv = model.context_cache().layer(layer);
+      const int32_t* pages = model.context_cache().page_table(slot);
+      for (const bool is_key : {true, false}) {
+        const std::string quantity = is_key ? "context_k" : "context_v";
+        const std::string tensor = fmt::format("{}.{}.{}", name, quantity, layer);
+        if (!fixture.has(tensor)) continue;
+        std::vector<float> found;
+        for (int32_t position = 0; position < length; ++position) {
+          for (int32_t head = 0; head < kv.num_kv_heads; ++head) {
+            const float* vector =
+                (is_key ? kv.k : kv.v) + kv.offset(pages[position / kPageSize], head, position % kPageSize);
+            found.insert(found.end(), vector, vector + kv.head_dim);
+          }
+        }
+        comparison.tensor(quantity, found, fixture.floats(tensor));
+      }
+    }
+  }
+
+  // Hidden rows, logits and drafts of one block, compared with the fixture's `name`.
+  Status check_block(const DraftRequest& request, const std::string& name) {
+    const ArenaScope scope(*context.arena);
+    const TransformerConfig& config = model.config().transformer;
+    const int64_t rows = model.block_rows({&request, 1});
+    const TensorView hidden = context.arena->take_f32({rows, config.hidden_size});
+    model.block_hidden(context, {&request, 1}, hidden);
+    comparison.tensor("hidden", {hidden.f32(), static_cast<size_t>(hidden.shape.num_elements())},
+                      fixture.floats(name + ".hidden"));
+
+    const TensorView logits = context.arena->take_f32({request.width, model.head().weight.out_features});
+    head_logits(context, logits, rows_of(hidden, rows - request.width, request.width), model.head());
+    const double error = comparison.tensor("logits", {logits.f32(), static_cast<size_t>(logits.shape.num_elements())},
+                                           fixture.floats(name + ".logits"));
+
+    std::vector<int32_t> drafts(static_cast<size_t>(request.width));
+    BLOCKDRAFT_TRY(model.propose(context, {&request, 1}, drafts));
+    comparison.tokens(name + ".drafts", drafts, fixture.integers(name + ".drafts"), fixture.floats(name + ".margin"),
+                      error);
+    return {};
+  }
+};
+
+}  // namespace
+
+Result<Comparison> run_drafter_case(Context& context, const Case& fixture) {
+  BLOCKDRAFT_ASSIGN(const DrafterConfig config, read_drafter_config(fixture.folder));
+  const WeightView embed_tokens = fixture.matrix("embed_tokens");
+  const TargetTensors target{.embed_tokens = embed_tokens,
+                             .lm_head = fixture.matrix("lm_head"),
+                             .num_hidden_layers = config.num_target_layers.value_or(0),
+                             .num_choices = embed_tokens.out_features};
+  BLOCKDRAFT_ASSIGN(
+      const std::unique_ptr<DraftModel> model,
+      DraftModel::load(fixture.folder, config, target, {.max_sequences = kNumSlots, .max_positions = kMaxPositions}));
+  Runner runner{context, fixture, *model, fixture.floats("features"), Comparison(fixture.tolerance())};
+  const std::vector<int32_t> lengths = fixture.integers("context_lengths");
+  const std::vector<int32_t> anchors = fixture.integers("anchors");
+  int32_t grown = 0;
+  for (size_t cycle = 0; cycle < lengths.size(); ++cycle) {
+    const std::string name = fmt::format("cycle{}", cycle);
+    if (!fixture.has(name + ".drafts")) continue;
+    DraftRequest request{
+        .slot = kGrowing, .anchor_id = anchors[cycle], .position = lengths[cycle], .width = model->trained_width()};
+    runner.extend(kGrowing, grown, lengths[cycle], 5);
+    grown = lengths[cycle];
+    BLOCKDRAFT_TRY(runner.check_block(request, name));
+
+    model->reset(kFresh);
+    runner.extend(kFresh, 0, lengths[cycle], lengths[cycle]);
+    request.slot = kFresh;
+    BLOCKDRAFT_TRY(runner.check_block(request, name));
+    runner.check_context(kFresh, name, lengths[cycle]);
+    if (cycle == 1 && fixture.has("short4.drafts")) {
+      request.width = static_cast<int32_t>(fixture.integers("short4.drafts").size());
+      BLOCKDRAFT_TRY(runner.check_block(request, "short4"));
+    }
+  }
+  return runner.comparison;
+}
+
+}  // namespace blockdraft::golden

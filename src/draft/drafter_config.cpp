@@ -1,7 +1,6 @@
 #include "draft/drafter_config.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <string_view>
 #include <utility>

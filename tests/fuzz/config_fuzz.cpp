@@ -2,6 +2,7 @@
 #include <limits>
 #include <string_view>
 
+#include "base/json.h"
 #include "checkpoint/config_reader.h"
 #include "expect.h"
 

@@ -1,6 +1,7 @@
 // The checkpoints of the repository: what other writers produce.
 #include <gtest/gtest.h>
 
+#include "base/json.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/config_reader.h"
 

@@ -29,7 +29,7 @@ MAY_INCLUDE = {
     "draft": NN_AND_BELOW,
     "verify": {"base", "tensor", "ops"},
     "engine": NN_AND_BELOW | {"target", "draft", "verify"},
-    "api": {"base", "engine", "text"},
+    "api": NN_AND_BELOW | {"target", "draft", "verify", "engine", "text"},
     "cli": {"base"},
     "server": {"base"},
 }

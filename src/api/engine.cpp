@@ -1,0 +1,190 @@
+#include "blockdraft/engine.h"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "api/text_stream.h"
+#include "base/error.h"
+#include "engine/models.h"
+
+namespace blockdraft {
+namespace {
+
+constexpr int32_t kMaxThreads = 1024;
+constexpr int32_t kMaxSequences = 1024;
+
+Status check_range(const char* option, int64_t value, int64_t min, int64_t max) {
+  if (value >= min && value <= max) return {};
+  return make_error(Code::invalid_argument, "option {} is {}, expected {} to {}", option, value, min, max);
+}
+
+Status check_draft_tokens(int32_t draft_tokens, int32_t trained_width) {
+  if (draft_tokens == kTrainedWidth) return {};
+  return check_range("draft_tokens", draft_tokens, 1, trained_width);
+}
+
+// max_positions, with its default resolved.
+Result<int64_t> positions(const EngineOptions& options, const TargetConfig& config) {
+  const int64_t most = config.transformer.max_position_embeddings;
+  if (options.max_positions == 0) return std::min(most, kDefaultMaxPositions);
+  BLOCKDRAFT_TRY(check_range("max_positions", options.max_positions, 1, most));
+  return options.max_positions;
+}
+
+EngineInfo describe(const Models& models, const EngineOptions& options, int64_t max_positions) {
+  const Target& target = *models.target;
+  EngineInfo info{.target_kind = target.config().architecture,
+                  .threads = models.engine->num_threads(),
+                  .max_sequences = options.max_sequences,
+                  .max_positions = max_positions,
+                  .mapped_bytes = static_cast<int64_t>(target.mapped_bytes()),
+                  .verify_weight_bytes = target.weight_bytes(),
+                  .verify_kv_bytes_per_position = target.state_bytes_per_position(),
+                  .verify_flops_per_row = target.flops_per_row()};
+  for (const PlanItem& item : models.engine->memory_plan()) {
+    info.memory_plan.push_back({item.name, static_cast<int64_t>(item.size_bytes)});
+  }
+  if (models.drafter == nullptr) return info;
+  const DraftModel& drafter = *models.drafter;
+  info.drafter_kind = "DFlash";
+  info.trained_width = drafter.trained_width();
+  info.mapped_bytes += static_cast<int64_t>(drafter.mapped_bytes());
+  info.propose_weight_bytes = drafter.propose_weight_bytes();
+  info.propose_kv_bytes_per_position = drafter.kv_bytes_per_position();
+  info.propose_flops_per_row = drafter.propose_flops_per_row();
+  info.context_weight_bytes = drafter.context_weight_bytes();
+  info.context_flops_per_row = drafter.context_flops_per_row();
+  return info;
+}
+
+CallTimes call_times(const RunTimes& times) {
+  return {times.total_s,    times.prefill_s, times.first_token_s, times.context_us,
+          times.propose_us, times.verify_us, times.accept_us};
+}
+
+FinishReason finish_reason(const TokenResult& result, const TextStream& stream) {
+  if (stream.canceled()) return FinishReason::canceled;
+  if (stream.at_stop_text() || result.end == EndReason::at_stop) return FinishReason::stop;
+  return FinishReason::length;
+}
+
+}  // namespace
+
+const char* name_of(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::stop:
+      return "stop";
+    case FinishReason::length:
+      return "length";
+    case FinishReason::canceled:
+      return "canceled";
+  }
+  return "unknown";
+}
+
+struct Engine::State {
+  Tokenizer tokenizer;
+  Models models;
+  EngineInfo info;
+  CallTimes times;
+
+  Status check(const Request& request, size_t index) const;
+  TokenRequest token_request(const Request& request) const;
+  Generation generation(const TokenRequest& request, TokenResult result, TextStream& stream) const;
+};
+
+Status Engine::State::check(const Request& request, size_t index) const {
+  if (std::ranges::any_of(request.stop, &std::string::empty)) {
+    return make_error(Code::invalid_argument, "request {}: a stop text is empty, expected one byte at least", index);
+  }
+  return {};
+}
+
+TokenRequest Engine::State::token_request(const Request& request) const {
+  TokenRequest result{.max_tokens = request.max_tokens, .width = info.draft_tokens};
+  result.prompt_ids = request.prompt_ids.empty() ? tokenizer.encode(request.prompt) : request.prompt_ids;
+  if (!request.ignore_eos) result.stop_ids = models.target->config().eos_token_ids;
+  return result;
+}
+
+Generation Engine::State::generation(const TokenRequest& request, TokenResult result, TextStream& stream) const {
+  stream.finish();
+  Generation generation{.text = stream.text(),
+                        .finish_reason = finish_reason(result, stream),
+                        .prompt_tokens = static_cast<int64_t>(request.prompt_ids.size())};
+  generation.cycles.reserve(result.cycles.size());
+  for (const SequenceCycle& cycle : result.cycles) {
+    generation.cycles.push_back({cycle.width, cycle.accepted, cycle.produced});
+  }
+  generation.ids = std::move(result.ids);
+  return generation;
+}
+
+Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Engine::Engine(Engine&&) noexcept = default;
+Engine& Engine::operator=(Engine&&) noexcept = default;
+Engine::~Engine() = default;
+
+Result<Engine> Engine::open(const EngineOptions& options) {
+  BLOCKDRAFT_TRY(check_range("threads", options.threads, 0, kMaxThreads));
+  BLOCKDRAFT_TRY(check_range("max_sequences", options.max_sequences, 1, kMaxSequences));
+  BLOCKDRAFT_ASSIGN(const TargetConfig config, read_target_config(options.target));
+  BLOCKDRAFT_ASSIGN(const int64_t max_positions, positions(options, config));
+  BLOCKDRAFT_ASSIGN(Tokenizer tokenizer, Tokenizer::open(options.target));
+  BLOCKDRAFT_ASSIGN(Models models, open_models(config, {.target = options.target,
+                                                        .drafter = options.drafter,
+                                                        .threads = options.threads,
+                                                        .max_sequences = options.max_sequences,
+                                                        .max_positions = max_positions,
+                                                        .num_real_ids = tokenizer.vocab_size()}));
+  EngineInfo info = describe(models, options, max_positions);
+  Engine engine(std::make_unique<State>(State{std::move(tokenizer), std::move(models), std::move(info), {}}));
+  if (!options.drafter.empty() || options.draft_tokens != kTrainedWidth) {
+    BLOCKDRAFT_TRY(engine.set_draft_tokens(options.draft_tokens));
+  }
+  return engine;
+}
+
+Status Engine::set_draft_tokens(int32_t draft_tokens) {
+  EngineInfo& info = state_->info;
+  if (state_->models.drafter == nullptr) {
+    return make_error(Code::mismatch, "option draft_tokens is {}, but no drafter is open", draft_tokens);
+  }
+  BLOCKDRAFT_TRY(check_draft_tokens(draft_tokens, info.trained_width));
+  info.draft_tokens = draft_tokens == kTrainedWidth ? info.trained_width : draft_tokens;
+  return {};
+}
+
+Result<Generation> Engine::generate(const Request& request, const OnPiece& on_piece) {
+  BLOCKDRAFT_ASSIGN(std::vector<Generation> generations, generate(std::span(&request, 1), on_piece));
+  return std::move(generations.front());
+}
+
+Result<std::vector<Generation>> Engine::generate(std::span<const Request> requests, const OnPiece& on_piece) {
+  std::vector<TokenRequest> token_requests;
+  std::deque<TextStream> streams;  // a deque: the callbacks below keep references
+  for (size_t i = 0; i < requests.size(); ++i) {
+    BLOCKDRAFT_TRY(state_->check(requests[i], i));
+    std::function<bool(std::string_view)> emit;
+    if (on_piece) emit = [&on_piece, i](std::string_view text) { return on_piece({i, text}); };
+    TextStream& stream = streams.emplace_back(state_->tokenizer, requests[i].stop, std::move(emit));
+    token_requests.push_back(state_->token_request(requests[i]));
+    token_requests.back().on_token = [&stream](int32_t id) { return stream.push(id); };
+  }
+  Result<std::vector<TokenResult>> results = state_->models.engine->run(token_requests);
+  state_->times = call_times(state_->models.engine->times());
+  if (!results) return results.error();
+
+  std::vector<Generation> generations;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    generations.push_back(state_->generation(token_requests[i], std::move((*results)[i]), streams[i]));
+  }
+  return generations;
+}
+
+const CallTimes& Engine::last_call() const { return state_->times; }
+const EngineInfo& Engine::info() const { return state_->info; }
+const Tokenizer& Engine::tokenizer() const { return state_->tokenizer; }
+
+}  // namespace blockdraft

@@ -1,0 +1,163 @@
+#include "blockdraft/inspect.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "blockdraft/tokenizer.h"
+#include "checkpoint/checkpoint.h"
+#include "draft/drafter_config.h"
+#include "engine/models.h"
+#include "nn/rope_config.h"
+#include "target/target_config.h"
+
+namespace blockdraft {
+namespace {
+
+class Lines {
+ public:
+  template <class... Args>
+  void add(std::string name, fmt::format_string<Args...> format, Args&&... args) {
+    lines_.push_back({std::move(name), fmt::format(format, std::forward<Args>(args)...)});
+  }
+  std::vector<ReportLine> take() { return std::move(lines_); }
+
+ private:
+  std::vector<ReportLine> lines_;
+};
+
+void add_transformer(Lines& lines, const TransformerConfig& config) {
+  lines.add("layers", "{}", config.num_hidden_layers);
+  lines.add("hidden size", "{}", config.hidden_size);
+  lines.add("inner size", "{}", config.intermediate_size);
+  lines.add("heads", "{} for queries, {} for keys and values, {} wide", config.num_attention_heads,
+            config.num_key_value_heads, config.head_dim);
+  lines.add("attention biases", "{}", config.attention_bias ? "yes" : "no");
+  lines.add("vocabulary", "{} rows", config.vocab_size);
+  lines.add("rope", "{}", describe(config.rope));
+  lines.add("norm epsilon", "{:g}", config.rms_norm_eps);
+}
+
+// "sliding 2048, causal (layers 0 to 3); full, both ways (layer 4)"
+std::string describe_layers(const std::vector<DrafterLayerConfig>& layers) {
+  const auto describe_one = [](const DrafterLayerConfig& layer) {
+    const std::string reach = layer.window > 0 ? fmt::format("window {}", layer.window) : std::string("whole context");
+    return fmt::format("{}, {}", reach, layer.causal ? "causal in the block" : "both ways in the block");
+  };
+  std::string text;
+  for (size_t first = 0; first < layers.size();) {
+    size_t last = first;
+    const std::string kind = describe_one(layers[first]);
+    while (last + 1 < layers.size() && describe_one(layers[last + 1]) == kind) ++last;
+    const std::string range =
+        first == last ? fmt::format("layer {}", first) : fmt::format("layers {} to {}", first, last);
+    text += fmt::format("{}{} ({})", text.empty() ? "" : "; ", kind, range);
+    first = last + 1;
+  }
+  return text;
+}
+
+void add_drafter(Lines& lines, const DrafterConfig& config) {
+  const bool in_place = config.layout == BlockLayout::in_place;
+  lines.add("block", "{} rows, {} drafts a cycle ({})", config.block_size, config.trained_width(),
+            in_place ? "in place: a row guesses its own position" : "shifted: a row guesses the next position");
+  lines.add("taps", "outputs of target layers {}{}", fmt::join(config.target_layer_ids, ", "),
+            config.target_layer_ids_computed ? " (computed: the config has none)" : "");
+  lines.add("mask id", "{}", config.mask_token_id);
+  lines.add("attention", "{}", describe_layers(config.layers));
+  if (config.draft_vocab_size != config.transformer.vocab_size) {
+    lines.add("draft vocabulary", "{} ids", config.draft_vocab_size);
+  }
+  if (config.input_embedding_scale) lines.add("embedding scale", "{:g}", *config.input_embedding_scale);
+  if (config.output_multiplier != 1.0f) lines.add("output multiplier", "{:g}", config.output_multiplier);
+  if (config.final_logit_softcapping > 0) lines.add("logit softcap", "{:g}", config.final_logit_softcapping);
+}
+
+bool is_scale(std::string_view name) {
+  return name.ends_with("_scale") || name.ends_with("_scale_inv") || name.ends_with("_scale_2") || name == "d2t" ||
+         name == "t2d";
+}
+
+void add_weights(FolderReport& report, Lines& lines, const Checkpoint& checkpoint) {
+  std::map<std::string, int> formats;
+  std::set<std::string> files;
+  for (const std::string& name : checkpoint.names()) {
+    const StoredTensor& tensor = *checkpoint.find(name);
+    report.weight_bytes += static_cast<int64_t>(tensor.size_bytes);
+    files.insert(checkpoint.file_of(name));
+    if (is_scale(name)) continue;
+    report.parameters += tensor.num_elements();
+    ++formats[name_of(tensor.dtype)];
+  }
+  std::vector<std::string> parts;
+  for (const auto& [format, count] : formats) parts.push_back(fmt::format("{} tensors {}", count, format));
+  lines.add("weights", "{}, {} file{}", fmt::join(parts, ", "), files.size(), files.size() == 1 ? "" : "s");
+  lines.add("parameters", "{}", report.parameters);
+  lines.add("bytes", "{}", report.weight_bytes);
+}
+
+// Anything that is not a causal language model by its architecture is taken for a drafter: the drafter's reader names
+// what it finds.
+bool is_target(const Json& config) {
+  const auto architectures = config.find("architectures");
+  if (architectures == config.end() || !architectures->is_array() || architectures->empty()) return false;
+  const Json& first = architectures->front();
+  return first.is_string() && first.get_ref<const std::string&>().ends_with("ForCausalLM");
+}
+
+}  // namespace
+
+Result<FolderReport> inspect_folder(const std::filesystem::path& folder) {
+  BLOCKDRAFT_ASSIGN(const Json json, read_config_json(folder));
+  FolderReport report;
+  Lines lines;
+  if (is_target(json)) {
+    BLOCKDRAFT_ASSIGN(const TargetConfig config, read_target_config(folder));
+    report.kind = config.architecture;
+    add_transformer(lines, config.transformer);
+    lines.add("positions", "{}", config.transformer.max_position_embeddings);
+    lines.add("output head", "{}", config.tie_word_embeddings ? "the embedding table" : "its own");
+    lines.add("stop ids", "{}", fmt::join(config.eos_token_ids, ", "));
+  } else {
+    BLOCKDRAFT_ASSIGN(const DrafterConfig config, read_drafter_config(folder));
+    report.is_drafter = true;
+    report.kind = "DFlash";
+    report.warnings = config.warnings;
+    add_drafter(lines, config);
+    add_transformer(lines, config.transformer);
+  }
+  BLOCKDRAFT_ASSIGN(const Checkpoint checkpoint, Checkpoint::open(folder));
+  add_weights(report, lines, checkpoint);
+  report.lines = lines.take();
+  return report;
+}
+
+Result<PairingReport> inspect_pair(const std::filesystem::path& target, const std::filesystem::path& drafter) {
+  BLOCKDRAFT_ASSIGN(const TargetConfig target_config, read_target_config(target));
+  BLOCKDRAFT_ASSIGN(const Tokenizer tokenizer, Tokenizer::open(target));
+  BLOCKDRAFT_ASSIGN(const DrafterConfig drafter_config, read_drafter_config(drafter));
+  PairingReport report;
+  for (PairingCheck& check : check_pairing(drafter_config, facts_of(target_config, tokenizer.vocab_size()))) {
+    report.lines.push_back({std::move(check.name), std::move(check.target), std::move(check.drafter), check.fits});
+  }
+  return report;
+}
+
+bool PairingReport::fits() const { return std::ranges::all_of(lines, &PairingLine::fits); }
+
+std::string PairingReport::problem() const {
+  std::string text;
+  for (const PairingLine& line : lines) {
+    if (line.fits) continue;
+    text +=
+        fmt::format("{}{} is {}, the target has {}", text.empty() ? "" : "; ", line.name, line.drafter, line.target);
+  }
+  return text;
+}
+
+}  // namespace blockdraft

@@ -1,0 +1,106 @@
+// The public engine on the demo pair.
+
+#include "blockdraft/engine.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace blockdraft {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::string kTarget = BLOCKDRAFT_SOURCE_DIR "/demo/pycode-14m";
+const std::string kDrafter = BLOCKDRAFT_SOURCE_DIR "/demo/pycode-14m-dflash";
+
+Engine open(EngineOptions options) {
+  options.target = kTarget;
+  auto engine = Engine::open(options);
+  EXPECT_TRUE(engine) << engine.error().message;
+  return std::move(engine).value();
+}
+
+TEST(Engine, DraftedTextEqualsPlainTextInABatch) {
+  std::vector<Request> requests;
+  for (const char* prompt :
+       {"def main():\n", "class Stack:\n    def push(", "import os\n", "x = [1, 2, 3]\nfor i in "}) {
+    requests.push_back({.prompt = prompt, .max_tokens = 40});
+  }
+  Engine plain = open({});
+  Engine drafted = open({.drafter = kDrafter, .max_sequences = 3});
+  std::vector<std::string> pieces(requests.size());
+  const auto expected = plain.generate(requests);
+  const auto found = drafted.generate(requests, [&](const Piece& piece) {
+    pieces[piece.request] += piece.text;
+    return true;
+  });
+  ASSERT_TRUE(expected && found);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_EQ((*found)[i].ids, (*expected)[i].ids);
+    EXPECT_EQ((*found)[i].text, (*expected)[i].text);
+    EXPECT_EQ((*found)[i].text, pieces[i]);
+  }
+}
+
+TEST(Engine, EndsAtAStopTextAndSaysSo) {
+  Engine engine = open({.drafter = kDrafter});
+  const auto whole = engine.generate({.prompt = "def main():\n", .max_tokens = 40});
+  ASSERT_TRUE(whole);
+  const size_t end = whole->text.size() / 2;
+  const auto stopped =
+      engine.generate({.prompt = "def main():\n", .max_tokens = 40, .stop = {whole->text.substr(end, 3)}});
+  ASSERT_TRUE(stopped);
+  EXPECT_EQ(stopped->finish_reason, FinishReason::stop);
+  EXPECT_LE(stopped->text.size(), end);
+  EXPECT_TRUE(whole->text.starts_with(stopped->text));
+}
+
+TEST(Engine, CancelsWhenTheCallbackSaysSo) {
+  Engine engine = open({.drafter = kDrafter});
+  const auto generation =
+      engine.generate({.prompt = "def main():\n", .max_tokens = 40}, [](const Piece&) { return false; });
+  ASSERT_TRUE(generation);
+  EXPECT_EQ(generation->finish_reason, FinishReason::canceled);
+  EXPECT_LT(generation->ids.size(), 40u);
+}
+
+TEST(Engine, RefusesOptionsOutsideTheirRange) {
+  const auto message = [](EngineOptions options) {
+    options.target = kTarget;
+    const auto engine = Engine::open(options);
+    return engine ? std::string("opened") : engine.error().message;
+  };
+  EXPECT_THAT(message({.drafter = kDrafter, .draft_tokens = 8}), HasSubstr("draft_tokens is 8, expected 1 to 7"));
+  EXPECT_THAT(message({.draft_tokens = 2}), HasSubstr("no drafter is open"));
+  EXPECT_THAT(message({.max_sequences = 0}), HasSubstr("max_sequences is 0, expected 1 to 1024"));
+  EXPECT_THAT(message({.max_positions = 2049}), HasSubstr("max_positions is 2049, expected 1 to 2048"));
+  EXPECT_THAT(message({.threads = -1}), HasSubstr("threads is -1"));
+}
+
+TEST(Engine, RefusesRequestsThatCannotBeServed) {
+  Engine engine = open({.max_positions = 8});
+  const auto message = [&](const Request& request) {
+    const auto generation = engine.generate(request);
+    return generation ? std::string("generated") : generation.error().message;
+  };
+  EXPECT_THAT(message({.prompt = "a b c d e f g h i j k l"}), HasSubstr("the engine takes 8 positions"));
+  EXPECT_THAT(message({.prompt = "a", .max_tokens = -1}), HasSubstr("max_tokens is -1"));
+  EXPECT_THAT(message({.prompt = "a", .stop = {""}}), HasSubstr("a stop text is empty"));
+  EXPECT_THAT(message({.prompt_ids = {4160}}), HasSubstr("prompt id is 4160, expected 0 to 4159"));
+}
+
+TEST(Engine, PlansItsMemory) {
+  const Engine engine = open({.drafter = kDrafter, .max_sequences = 2, .max_positions = 1024});
+  int64_t pages = 0;
+  for (const MemoryPlanItem& item : engine.info().memory_plan) {
+    if (item.name == "target pages") pages = item.size_bytes;
+  }
+  // 8 layers, K and V of 2 heads of 64 float32 numbers, for 1024 positions of 2 sequences.
+  EXPECT_EQ(pages, int64_t{8} * 2 * 2 * 64 * 4 * 1024 * 2);
+}
+
+}  // namespace
+}  // namespace blockdraft

@@ -1,0 +1,62 @@
+#include "blockdraft/inspect.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace blockdraft {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::string kDemo = BLOCKDRAFT_SOURCE_DIR "/demo/";
+
+std::string value_of(const FolderReport& report, const std::string& name) {
+  for (const ReportLine& line : report.lines) {
+    if (line.name == name) return line.value;
+  }
+  return "no such line";
+}
+
+TEST(Inspect, DescribesATarget) {
+  const auto report = inspect_folder(kDemo + "pycode-14m");
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_FALSE(report->is_drafter);
+  EXPECT_EQ(report->kind, "Qwen3ForCausalLM");
+  EXPECT_EQ(value_of(*report, "output head"), "the embedding table");
+  EXPECT_EQ(value_of(*report, "stop ids"), "0");
+  // 4160 x 384 embeddings, then 8 layers of q, k, v, o, gate, up, down and four norms, then the last norm.
+  const int64_t layer = 384 * (384 + 128 + 128 + 384 + 3 * 1024) + 2 * 384 + 2 * 64;
+  EXPECT_EQ(report->parameters, 4160 * 384 + 8 * layer + 384);
+}
+
+TEST(Inspect, DescribesADrafter) {
+  const auto report = inspect_folder(kDemo + "pycode-14m-dflash");
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_TRUE(report->is_drafter);
+  EXPECT_THAT(value_of(*report, "block"), HasSubstr("8 rows, 7 drafts"));
+  EXPECT_THAT(value_of(*report, "taps"), HasSubstr("1, 4, 6"));
+  EXPECT_EQ(value_of(*report, "attention"), "whole context, both ways in the block (layers 0 to 1)");
+}
+
+TEST(Inspect, ReportsThePairingItemByItem) {
+  const auto fitting = inspect_pair(kDemo + "pycode-14m", kDemo + "pycode-14m-dflash");
+  ASSERT_TRUE(fitting) << fitting.error().message;
+  EXPECT_TRUE(fitting->fits());
+  EXPECT_EQ(fitting->problem(), "");
+
+  const auto foreign = inspect_pair(kDemo + "pycode-14m", BLOCKDRAFT_SOURCE_DIR "/tests/golden/dflash_plain");
+  ASSERT_TRUE(foreign) << foreign.error().message;
+  EXPECT_FALSE(foreign->fits());
+  EXPECT_THAT(foreign->problem(), HasSubstr("hidden size is 64, the target has 384"));
+}
+
+TEST(Inspect, NamesWhatItCannotRead) {
+  const auto report = inspect_folder(kDemo + "pycode-14m-dflash2");
+  ASSERT_FALSE(report);
+  EXPECT_THAT(report.error().message, HasSubstr("DFlash2"));
+}
+
+}  // namespace
+}  // namespace blockdraft

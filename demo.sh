@@ -22,7 +22,7 @@ if command -v ccache >/dev/null; then configure+=(-D CMAKE_CXX_COMPILER_LAUNCHER
 tools/install_dependencies.sh
 echo "building the command line in $folder (the first time takes minutes)"
 quiet "${configure[@]}"
-quiet cmake --build "$folder" -j "$(nproc)" --target blockdraft
+quiet cmake --build "$folder" -j "$(nproc)" --target blockdraft-cli
 
 printf '\n%s continues this, with drafts of %s:\n%s' "$target" "$drafter" "$prompt"
 "$folder/bin/blockdraft" generate --target "$target" --drafter "$drafter" --prompt "$prompt" --max-tokens 96

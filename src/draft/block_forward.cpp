@@ -1,6 +1,6 @@
 #include "draft/block_forward.h"
 
-#include "nn/decoder_layer.h"
+#include "draft/block_layer.h"
 #include "ops/embedding.h"
 #include "ops/rms_norm.h"
 #include "ops/rope.h"
@@ -19,14 +19,15 @@ void block_forward(Context& context, const DrafterConfig& config, const DrafterW
   const LayerInput layer_input{transformer, input.batch, rope};
   for (size_t index = 0; index < weights.layers.size(); ++index) {
     const AttentionMask mask{.causal = config.layers[index].causal, .window = config.layers[index].window};
-    decoder_layer(context, weights.layers[index], layer_input, mask, cache.layer(static_cast<int32_t>(index)), hidden);
+    block_layer(context, weights.layers[index], layer_input, mask, cache.layer(static_cast<int32_t>(index)), hidden);
   }
   rms_norm(context, hidden, hidden, weights.norm, static_cast<float>(transformer.rms_norm_eps));
 }
 
-size_t block_forward_scratch_bytes(const DrafterConfig& config, int32_t num_threads, int64_t rows) {
+size_t block_forward_scratch_bytes(const DrafterConfig& config, const DrafterWeights& weights, int32_t num_threads,
+                                   int64_t rows) {
   return arena_bytes_f32(rows * config.transformer.head_dim) +
-         decoder_layer_scratch_bytes(config.transformer, num_threads, rows);
+         block_layer_scratch_bytes(weights.layers.front(), config.transformer, num_threads, rows);
 }
 
 }  // namespace blockdraft

@@ -24,6 +24,7 @@ struct BlockInput {
 // pages and one another; their K/V are left in the pages, to be overwritten.
 void block_forward(Context& context, const DrafterConfig& config, const DrafterWeights& weights, KvCache& cache,
                    const BlockInput& input, TensorView hidden);
-size_t block_forward_scratch_bytes(const DrafterConfig& config, int32_t num_threads, int64_t rows);
+size_t block_forward_scratch_bytes(const DrafterConfig& config, const DrafterWeights& weights, int32_t num_threads,
+                                   int64_t rows);
 
 }  // namespace blockdraft

@@ -107,7 +107,7 @@ void ContextKv::flush(Context& context, const DrafterWeights& weights, ConstTens
   for (int64_t index = 0; index < num_layers; ++index) {
     const TensorView k = columns_of(kv, index * 2 * kv_size, kv_size);
     const TensorView v = columns_of(kv, index * 2 * kv_size + kv_size, kv_size);
-    rms_norm(context, k, k, weights.layers[static_cast<size_t>(index)].k_norm, eps);
+    rms_norm(context, k, k, weights.layers[static_cast<size_t>(index)].decoder.k_norm, eps);
     rope(context, k, rope_rows);
     kv_write(context, cache_.layer(static_cast<int32_t>(index)), batch, k, v);
   }

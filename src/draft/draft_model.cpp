@@ -34,13 +34,13 @@ DraftModel::DraftModel(DrafterConfig config, const DrafterLimits& limits, const 
       shape_(shape),
       store_(std::move(store)),
       inv_freq_(inverse_frequencies(config_.transformer.rope, config_.transformer.head_dim)),
-      selection_(std::make_unique<ArgmaxSelection>()),
       context_kv_(config_, shape, std::move(cache)),
       batch_(static_cast<int32_t>(max_block_rows()), limits.max_sequences, context_kv_.cache().page_table_stride()),
       block_ids_(static_cast<size_t>(config_.block_size), config_.mask_token_id) {}
 
 Status DraftModel::load_weights(const TargetTensors& target) {
   BLOCKDRAFT_ASSIGN(weights_, load_drafter_weights(store_, config_));
+  selection_ = make_selection(config_, weights_);
   embed_tokens_ = weights_.embed_tokens.value_or(target.embed_tokens);
   embedding_scale_ = config_.input_embedding_scale.value_or(target.embedding_scale);
   head_.weight = weights_.lm_head.value_or(target.lm_head);
@@ -49,6 +49,10 @@ Status DraftModel::load_weights(const TargetTensors& target) {
   const std::vector<int32_t>& ids = weights_.draft_to_target;
   head_.num_choices = ids.empty() ? std::min(target.num_choices, head_.weight.out_features)
                                   : std::ranges::lower_bound(ids, target.num_choices) - ids.begin();
+  if (config_.family == DrafterFamily::dflash2 && config_.dflash2.selector_top_k > head_.num_choices) {
+    return make_error(Code::mismatch, "{}: selector_top_k is {}, the vocabulary has {} ids", config_.origin,
+                      config_.dflash2.selector_top_k, head_.num_choices);
+  }
   return {};
 }
 
@@ -76,15 +80,24 @@ void DraftModel::block_hidden(Context& context, std::span<const DraftRequest> re
                 {batch_.view(), embed_tokens_, embedding_scale_, inv_freq()}, hidden);
 }
 
-Status DraftModel::propose(Context& context, std::span<const DraftRequest> requests, std::span<int32_t> drafts) {
+Status DraftModel::propose(Context& context, std::span<const DraftRequest> requests, const Drafts& drafts) {
   const ArenaScope scope(*context.arena);
   const TensorView block = context.arena->take_f32({block_rows(requests), config_.transformer.hidden_size});
   block_hidden(context, requests, block);
+  select(context, requests, block, drafts, nullptr);
+  if (std::ranges::find(drafts.ids, kNotANumber) != drafts.ids.end()) {
+    return make_error(Code::numeric, "{}: the drafter's logits are not numbers", config_.origin);
+  }
+  return {};
+}
 
+void DraftModel::select(Context& context, std::span<const DraftRequest> requests, ConstTensorView block,
+                        const Drafts& drafts, SelectionTrace* trace) {
+  const ArenaScope scope(*context.arena);
+  const TensorView hidden =
+      context.arena->take_f32({static_cast<int64_t>(drafts.ids.size()), config_.transformer.hidden_size});
   // In place, the anchor's own row gives no draft (spec 1.8).
   const int32_t skipped = config_.layout == BlockLayout::in_place ? 1 : 0;
-  const TensorView hidden =
-      context.arena->take_f32({static_cast<int64_t>(drafts.size()), config_.transformer.hidden_size});
   int64_t block_row = 0;
   int64_t draft_row = 0;
   for (const DraftRequest& request : requests) {
@@ -93,30 +106,42 @@ Status DraftModel::propose(Context& context, std::span<const DraftRequest> reque
     block_row += config_.rows_for_width(request.width);
     draft_row += request.width;
   }
-  selection_->select(context, {hidden, requests, head_, weights_.draft_to_target}, drafts);
-  if (std::ranges::find(drafts, kNotANumber) != drafts.end()) {
-    return make_error(Code::numeric, "{}: the drafter's logits are not numbers", config_.origin);
+  selection_->select(context,
+                     {.hidden = hidden,
+                      .requests = requests,
+                      .head = head_,
+                      .draft_to_target = weights_.draft_to_target,
+                      .confidence_threshold = confidence_threshold_,
+                      .trace = trace},
+                     drafts);
+}
+
+Status DraftModel::set_confidence_threshold(float threshold) {
+  if (!config_.dspark.enable_confidence_head) {
+    return make_error(Code::mismatch, "{}: a confidence threshold of {} needs a confidence head", config_.origin,
+                      threshold);
   }
+  confidence_threshold_ = threshold;
   return {};
 }
 
 size_t DraftModel::scratch_bytes(int32_t num_threads) const {
   const int64_t rows = max_block_rows();
-  const size_t propose_part =
-      2 * arena_bytes_f32(rows * config_.transformer.hidden_size) +
-      std::max(block_forward_scratch_bytes(config_, num_threads, rows), selection_->scratch_bytes(head_, rows));
+  const size_t propose_part = 2 * arena_bytes_f32(rows * config_.transformer.hidden_size) +
+                              std::max(block_forward_scratch_bytes(config_, weights_, num_threads, rows),
+                                       selection_->scratch_bytes(head_, num_threads, rows));
   return std::max(propose_part, context_kv_.scratch_bytes());
 }
 
 int64_t DraftModel::propose_weight_bytes() const {
-  int64_t bytes = head_.weight.size_bytes();
-  for (const DecoderLayer& layer : weights_.layers) bytes += decoder_layer_bytes(layer);
+  int64_t bytes = head_.weight.size_bytes() + selection_->weight_bytes();
+  for (const BlockLayer& layer : weights_.layers) bytes += block_layer_bytes(layer);
   return bytes;
 }
 
 int64_t DraftModel::propose_flops_per_row() const {
-  int64_t flops = 2 * head_.weight.out_features * head_.weight.in_features;
-  for (const DecoderLayer& layer : weights_.layers) flops += decoder_layer_flops_per_row(layer);
+  int64_t flops = 2 * head_.weight.out_features * head_.weight.in_features + selection_->flops_per_row();
+  for (const BlockLayer& layer : weights_.layers) flops += block_layer_flops_per_row(layer);
   return flops;
 }
 

@@ -42,14 +42,19 @@ class DraftModel : public DraftSource {
   int32_t trained_width() const override { return config_.trained_width(); }
   std::span<const int32_t> target_layer_ids() const override { return config_.target_layer_ids; }
   void extend_context(Context& context, ConstTensorView taps, std::span<const TapRows> rows) override;
-  Status propose(Context& context, std::span<const DraftRequest> requests, std::span<int32_t> drafts) override;
+  Status propose(Context& context, std::span<const DraftRequest> requests, const Drafts& drafts) override;
   void reset(int32_t slot) override { context_kv_.reset(slot); }
   size_t state_bytes() const override { return KvCache::size_bytes(shape_); }
   size_t scratch_bytes(int32_t num_threads) const override;
 
+  // Drafts from the first with less confidence on are not verified; 0: all are. Without a confidence head: mismatch.
+  Status set_confidence_threshold(float threshold);
+
   // The parts of propose(), for tests and fixtures: final-normed hidden rows of whole blocks, rows_for_width of each
   // request; and what logits are made with.
   void block_hidden(Context& context, std::span<const DraftRequest> requests, TensorView hidden);
+  void select(Context& context, std::span<const DraftRequest> requests, ConstTensorView block, const Drafts& drafts,
+              SelectionTrace* trace);
   int64_t block_rows(std::span<const DraftRequest> requests) const;
   const OutputHead& head() const { return head_; }
   KvCache& context_cache() { return context_kv_.cache(); }
@@ -80,6 +85,7 @@ class DraftModel : public DraftSource {
   OutputHead head_;
   std::vector<float> inv_freq_;
   std::unique_ptr<TokenSelection> selection_;
+  float confidence_threshold_ = 0.0f;
   ContextKv context_kv_;
   Batch batch_;
   std::vector<int32_t> block_ids_;  // [block_size]: an anchor, then mask tokens

@@ -27,6 +27,15 @@ struct DraftRequest {
   int32_t width = 0;      // 1 to trained_width()
 };
 
+// What a call proposes. Both arrays are the caller's.
+struct Drafts {
+  std::span<int32_t> ids;     // [sum of requested widths], in the order of the requests
+  std::span<int32_t> widths;  // [requests] leading drafts of each that are worth verifying: 0 to the requested width
+};
+
+// The usual case: every draft is to be verified.
+void propose_all(std::span<const DraftRequest> requests, std::span<int32_t> widths);
+
 // Sequences are slots 0 .. max_sequences - 1. Used by one thread at a time.
 class DraftSource {
  public:
@@ -39,8 +48,8 @@ class DraftSource {
   // Appends to the context of one or several sequences, each at the end of what it holds.
   //   taps: [any, ids * target hidden] f32.
   virtual void extend_context(Context& context, ConstTensorView taps, std::span<const TapRows> rows) = 0;
-  // drafts: [sum of widths], in the order of the requests. Errors: numeric, if a draft logit is NaN.
-  virtual Status propose(Context& context, std::span<const DraftRequest> requests, std::span<int32_t> drafts) = 0;
+  // Errors: numeric, if a draft logit is NaN.
+  virtual Status propose(Context& context, std::span<const DraftRequest> requests, const Drafts& drafts) = 0;
   // Forgets the sequence.
   virtual void reset(int32_t slot) = 0;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -16,5 +17,8 @@ namespace blockdraft {
 Result<std::vector<int32_t>> read_draft_vocabulary(const StoredTensor& d2t, const StoredTensor* t2d,
                                                    int64_t draft_vocab_size, int64_t vocab_size,
                                                    std::string_view origin);
+
+// Replaces draft ids by the target ids they mean; negative ids and, with an empty vocabulary, all ids stay.
+void to_target_ids(std::span<int32_t> ids, std::span<const int32_t> draft_to_target);
 
 }  // namespace blockdraft

@@ -19,6 +19,26 @@ enum class BlockLayout {
   shifted,   // row i is the guess for the position after it
 };
 
+enum class DrafterFamily { dflash, dflash2, dspark };
+const char* name_of(DrafterFamily family);  // "DFlash", "DFlash2", "DSpark"
+
+// Field names are the checkpoint's own keys (spec 2.2).
+struct Dflash2Config {
+  int32_t conv_kernel_size = 0;  // taps
+  int32_t conv_group_size = 0;   // channels that share a dynamic coefficient; divides hidden_size
+  int32_t selector_rank = 0;
+  int32_t selector_top_k = 0;
+};
+
+enum class MarkovHeadType { vanilla, gated, rnn };
+
+struct DsparkConfig {
+  int32_t markov_rank = 0;  // 0: no head, rows are chosen independently
+  MarkovHeadType markov_head_type = MarkovHeadType::vanilla;
+  bool enable_confidence_head = false;
+  bool confidence_head_with_markov = false;
+};
+
 enum class LayerType { full_attention, sliding_attention };
 
 struct DrafterLayerConfig {
@@ -32,6 +52,9 @@ struct DrafterConfig {
   std::string origin;        // path of the config.json, for messages
   TransformerConfig transformer;
   std::vector<DrafterLayerConfig> layers;  // [num_hidden_layers]
+  DrafterFamily family = DrafterFamily::dflash;
+  Dflash2Config dflash2;  // of family dflash2
+  DsparkConfig dspark;    // of family dspark
 
   BlockLayout layout = BlockLayout::in_place;
   int32_t block_size = 0;  // rows B the drafter was trained with

@@ -47,6 +47,65 @@ Status load_vocabulary(WeightStore& store, const DrafterConfig& config, DrafterW
   return {};
 }
 
+Result<BlockConvolution> load_convolution(WeightStore& store, const DrafterConfig& config, const std::string& name) {
+  const int64_t hidden = config.transformer.hidden_size;
+  const int64_t taps = config.dflash2.conv_kernel_size;
+  const int64_t groups = hidden / config.dflash2.conv_group_size;
+  BlockConvolution conv{.group_size = config.dflash2.conv_group_size};
+  BLOCKDRAFT_ASSIGN(const ConstTensorView kernel, store.tensor(name + ".base_kernel", Shape{2, taps, hidden}));
+  conv.base_kernel = {kernel.data, kernel.dtype, Shape{2 * taps, hidden}, hidden};
+  BLOCKDRAFT_ASSIGN(conv.kernel_projection, store.matrix(name + ".kernel_projection", 2 * taps * groups, hidden));
+  return conv;
+}
+
+Result<BlockLayer> load_layer(WeightStore& store, const DrafterConfig& config, const std::string& prefix) {
+  BlockLayer layer{.has_convolutions = config.family == DrafterFamily::dflash2 && config.dflash2.conv_kernel_size > 0};
+  BLOCKDRAFT_ASSIGN(layer.decoder, load_decoder_layer(store, config.transformer, prefix));
+  if (layer.has_convolutions) {
+    BLOCKDRAFT_ASSIGN(layer.attention_conv, load_convolution(store, config, prefix + "attention_conv"));
+    BLOCKDRAFT_ASSIGN(layer.mlp_conv, load_convolution(store, config, prefix + "mlp_conv"));
+  }
+  return layer;
+}
+
+// The codebooks are parameters without a module: their names end without ".weight", in most files.
+Result<WeightView> load_codebook(WeightStore& store, const DrafterConfig& config, const std::string& name) {
+  const int64_t vocab = config.transformer.vocab_size;
+  return store.has(name) ? store.parameter(name, vocab, config.dflash2.selector_rank)
+                         : store.matrix(name, vocab, config.dflash2.selector_rank);
+}
+
+Status load_selector(WeightStore& store, const DrafterConfig& config, SelectorWeights& selector) {
+  BLOCKDRAFT_ASSIGN(selector.predecessor_codebook,
+                    load_codebook(store, config, "candidate_selector.predecessor_codebook"));
+  BLOCKDRAFT_ASSIGN(selector.successor_codebook, load_codebook(store, config, "candidate_selector.successor_codebook"));
+  BLOCKDRAFT_ASSIGN(selector.hidden_projection,
+                    store.matrix("candidate_selector.hidden_projection", config.dflash2.selector_rank,
+                                 config.transformer.hidden_size));
+  return {};
+}
+
+Status load_markov(WeightStore& store, const DrafterConfig& config, MarkovWeights& markov) {
+  const DsparkConfig& dspark = config.dspark;
+  const int64_t rank = dspark.markov_rank;
+  const int64_t hidden = config.transformer.hidden_size;
+  if (rank > 0) {
+    BLOCKDRAFT_ASSIGN(markov.markov_w1, store.matrix("markov_head.markov_w1", config.transformer.vocab_size, rank));
+    BLOCKDRAFT_ASSIGN(markov.markov_w2, store.matrix("markov_head.markov_w2", config.draft_vocab_size, rank));
+  }
+  if (rank > 0 && dspark.markov_head_type == MarkovHeadType::gated) {
+    BLOCKDRAFT_ASSIGN(markov.gate_proj, store.matrix("markov_head.gate_proj", rank, hidden + rank, true));
+  }
+  if (rank > 0 && dspark.markov_head_type == MarkovHeadType::rnn) {
+    BLOCKDRAFT_ASSIGN(markov.joint_proj, store.matrix("markov_head.joint_proj", 3 * rank, 2 * rank + hidden, true));
+  }
+  if (dspark.enable_confidence_head) {
+    const int64_t width = hidden + (dspark.confidence_head_with_markov ? rank : 0);
+    BLOCKDRAFT_ASSIGN(markov.confidence, store.matrix("confidence_head.proj", 1, width, true));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::string> find_prefix(const Checkpoint& checkpoint) {
@@ -67,12 +126,14 @@ Result<DrafterWeights> load_drafter_weights(WeightStore& store, const DrafterCon
   BLOCKDRAFT_ASSIGN(weights.fc, store.matrix("fc", transformer.hidden_size, taps * config.target_hidden_size));
   BLOCKDRAFT_ASSIGN(weights.hidden_norm, store.vector("hidden_norm.weight", transformer.hidden_size));
   for (int64_t index = 0; index < transformer.num_hidden_layers; ++index) {
-    BLOCKDRAFT_ASSIGN(DecoderLayer layer, load_decoder_layer(store, transformer, fmt::format("layers.{}.", index)));
-    weights.context_kv_proj.push_back(layer.qkv_proj[1]);
-    weights.context_kv_proj.push_back(layer.qkv_proj[2]);
+    BLOCKDRAFT_ASSIGN(BlockLayer layer, load_layer(store, config, fmt::format("layers.{}.", index)));
+    weights.context_kv_proj.push_back(layer.decoder.qkv_proj[1]);
+    weights.context_kv_proj.push_back(layer.decoder.qkv_proj[2]);
     weights.layers.push_back(layer);
   }
   BLOCKDRAFT_ASSIGN(weights.norm, store.vector("norm.weight", transformer.hidden_size));
+  if (config.family == DrafterFamily::dflash2) BLOCKDRAFT_TRY(load_selector(store, config, weights.selector));
+  if (config.family == DrafterFamily::dspark) BLOCKDRAFT_TRY(load_markov(store, config, weights.markov));
   BLOCKDRAFT_TRY(load_vocabulary(store, config, weights));
   BLOCKDRAFT_TRY(refuse_unused(store, config));
   return weights;

@@ -1,4 +1,4 @@
-// The tensors of a drafter (spec 3.1, 3.4).
+// The tensors of a drafter (spec 3.1 to 3.4).
 #pragma once
 
 #include <cstdint>
@@ -7,19 +7,39 @@
 #include <vector>
 
 #include "blockdraft/result.h"
+#include "draft/block_layer.h"
 #include "draft/drafter_config.h"
 #include "nn/decoder_layer.h"
 #include "nn/weight_store.h"
 
 namespace blockdraft {
 
+// DFlash2's candidate selector (spec 3.2).
+struct SelectorWeights {
+  WeightView predecessor_codebook;  // [vocabulary, rank]
+  WeightView successor_codebook;    // [vocabulary, rank]
+  WeightView hidden_projection;     // [rank, hidden]
+};
+
+// DSpark's sequential head and confidence head (spec 3.3).
+struct MarkovWeights {
+  WeightView markov_w1;   // [vocabulary, rank], indexed by target ids
+  WeightView markov_w2;   // [draft_vocab_size, rank]
+  WeightView gate_proj;   // gated: [rank, hidden + rank]
+  WeightView joint_proj;  // rnn: [3 * rank, 2 * rank + hidden]
+  WeightView confidence;  // [1, hidden] or [1, hidden + rank]
+};
+
 struct DrafterWeights {
   WeightView fc;                // [hidden, taps * target_hidden]
   ConstTensorView hidden_norm;  // [hidden]
-  std::vector<DecoderLayer> layers;
+  std::vector<BlockLayer> layers;
   ConstTensorView norm;  // [hidden]
   // k_proj and v_proj of all layers, in the order k0, v0, k1, v1, ...: context K/V is one product.
   std::vector<WeightView> context_kv_proj;
+
+  SelectorWeights selector;  // of family dflash2
+  MarkovWeights markov;      // of family dspark
 
   std::optional<WeightView> embed_tokens;  // the file's own copies, where it has them
   std::optional<WeightView> lm_head;       // [draft_vocab_size, hidden]

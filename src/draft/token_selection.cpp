@@ -1,19 +1,22 @@
 #include "draft/token_selection.h"
 
-#include "ops/argmax.h"
+#include "draft/argmax_selection.h"
+#include "draft/candidate_selection.h"
+#include "draft/markov_selection.h"
 
 namespace blockdraft {
 
-void ArgmaxSelection::select(Context& context, const SelectionInput& input, std::span<int32_t> drafts) const {
-  head_argmax(context, drafts.data(), input.hidden, input.head);
-  if (input.draft_to_target.empty()) return;
-  for (int32_t& id : drafts) {
-    if (id != kNotANumber) id = input.draft_to_target[static_cast<size_t>(id)];
+std::unique_ptr<TokenSelection> make_selection(const DrafterConfig& config, const DrafterWeights& weights) {
+  switch (config.family) {
+    case DrafterFamily::dflash2:
+      return std::make_unique<CandidateSelection>(config.dflash2, weights.selector);
+    case DrafterFamily::dspark:
+      return std::make_unique<MarkovSelection>(config.dspark, weights.markov, config.transformer.hidden_size,
+                                               config.block_size);
+    case DrafterFamily::dflash:
+      break;
   }
-}
-
-size_t ArgmaxSelection::scratch_bytes(const OutputHead& head, int64_t rows) const {
-  return head_argmax_scratch_bytes(head.weight, rows);
+  return std::make_unique<ArgmaxSelection>();
 }
 
 }  // namespace blockdraft

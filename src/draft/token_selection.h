@@ -1,37 +1,52 @@
-// From the block's hidden rows to draft tokens. Each drafter family has its own way; this is where they plug in.
+// From the block's hidden rows to draft tokens: where the drafter families differ.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "draft/draft_source.h"
+#include "draft/drafter_config.h"
+#include "draft/drafter_weights.h"
 #include "nn/output_head.h"
 #include "tensor/context.h"
 #include "tensor/tensor_view.h"
 
 namespace blockdraft {
 
+// What a selection computed on its way, for fixtures and for those who study a drafter. Rows are the drafts.
+struct SelectionTrace {
+  std::vector<int32_t> candidates;  // [drafts, K], by (logit descending, id ascending); DFlash2
+  std::vector<float> scores;        // [drafts, K]; DFlash2
+  std::vector<float> logits;        // [drafts, draft vocabulary], with the Markov bias; DSpark
+  std::vector<float> confidence;    // [drafts], before the sigmoid; DSpark with a confidence head
+};
+
 struct SelectionInput {
   ConstTensorView hidden;                  // [sum of widths, hidden], final-normed, in the order of the drafts
   std::span<const DraftRequest> requests;  // whose widths and anchors these are
   const OutputHead& head;
   std::span<const int32_t> draft_to_target;  // empty: draft ids are target ids
+  float confidence_threshold = 0.0f;         // DSpark: drafts from the first with less confidence on are not verified
+  SelectionTrace* trace = nullptr;           // filled if not null; allocates
 };
 
+// Immutable once made; scratch comes from the arena.
 class TokenSelection {
  public:
   virtual ~TokenSelection() = default;
-  // drafts: [sum of widths] target ids, kNotANumber where a logit is NaN.
-  virtual void select(Context& context, const SelectionInput& input, std::span<int32_t> drafts) const = 0;
-  virtual size_t scratch_bytes(const OutputHead& head, int64_t rows) const = 0;
+  // drafts.ids: target ids, kNotANumber where a logit is NaN. drafts.widths: how many of each request's to verify.
+  virtual void select(Context& context, const SelectionInput& input, const Drafts& drafts) const = 0;
+  // Arena bytes for so many drafts of one call.
+  virtual size_t scratch_bytes(const OutputHead& head, int32_t num_threads, int64_t drafts) const = 0;
+  // Read and computed beside the output head, for the roofline.
+  virtual int64_t weight_bytes() const = 0;
+  virtual int64_t flops_per_row() const = 0;
 };
 
-// DFlash: every row by itself, the largest logit (spec 1.9).
-class ArgmaxSelection : public TokenSelection {
- public:
-  void select(Context& context, const SelectionInput& input, std::span<int32_t> drafts) const override;
-  size_t scratch_bytes(const OutputHead& head, int64_t rows) const override;
-};
+// By the family of the config. The weights are borrowed.
+std::unique_ptr<TokenSelection> make_selection(const DrafterConfig& config, const DrafterWeights& weights);
 
 }  // namespace blockdraft

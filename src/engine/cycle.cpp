@@ -54,6 +54,7 @@ Cycle::Cycle(Target& target, DraftSource* drafter, const OutputHead& head, const
   taps_ = view_f32(taps_memory_.f32(), Shape{limits.max_rows(), tap_columns(drafter, hidden_size_)});
   if (drafter != nullptr) tap_layer_ids_ = drafter->target_layer_ids();
   widths_.reserve(sequences);
+  kept_widths_.reserve(sequences);
   requests_.reserve(sequences);
   tap_rows_.reserve(sequences);
   verify_rows_.reserve(sequences);
@@ -107,9 +108,27 @@ Status Cycle::propose(Context& context, std::span<Sequence* const> batch) {
                          .width = widths_[i]});
   }
   drafts_.resize(static_cast<size_t>(std::accumulate(widths_.begin(), widths_.end(), 0)));
+  kept_widths_.resize(requests_.size());
   if (requests_.empty()) return {};
   CHECK(drafter_ != nullptr);
-  return drafter_->propose(context, requests_, drafts_);
+  BLOCKDRAFT_TRY(drafter_->propose(context, requests_, {.ids = drafts_, .widths = kept_widths_}));
+  drop_doubtful();
+  return {};
+}
+
+// A drafter may find some of its drafts not worth verifying: they never reach the target (spec 5.5).
+void Cycle::drop_doubtful() {
+  auto asked = drafts_.begin();
+  auto kept = drafts_.begin();
+  auto kept_width = kept_widths_.begin();
+  for (int32_t& width : widths_) {
+    if (width == 0) continue;
+    std::copy(asked, asked + *kept_width, kept);
+    asked += width;
+    width = *kept_width++;
+    kept += width;
+  }
+  drafts_.erase(kept, drafts_.end());
 }
 
 Status Cycle::verify(Context& context, std::span<Sequence* const> batch) {

@@ -41,6 +41,7 @@ class Cycle {
   void choose_widths(std::span<Sequence* const> batch);
   void extend_context(Context& context, std::span<Sequence* const> batch);
   Status propose(Context& context, std::span<Sequence* const> batch);
+  void drop_doubtful();
   Status verify(Context& context, std::span<Sequence* const> batch);
   void accept(std::span<Sequence* const> batch);
   void commit(Sequence& sequence, std::span<const int32_t> drafts, std::span<const int32_t> choices);
@@ -56,6 +57,7 @@ class Cycle {
 
   // Of the cycle in progress, one entry a sequence ...
   std::vector<int32_t> widths_;
+  std::vector<int32_t> kept_widths_;    // of requests_: drafts worth verifying
   std::vector<DraftRequest> requests_;  // only of those with a width
   std::vector<TapRows> tap_rows_;
   std::vector<SequenceRows> verify_rows_;

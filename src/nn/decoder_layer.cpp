@@ -49,7 +49,7 @@ Result<DecoderLayer> load_decoder_layer(WeightStore& store, const TransformerCon
 }
 
 void attention_sublayer(Context& context, const DecoderLayer& layer, const LayerInput& input, const AttentionMask& mask,
-                        const PagedKvView& kv, ConstTensorView x, TensorView h) {
+                        const PagedKvView& kv, ConstTensorView x, TensorView y, SublayerOutput output) {
   const ArenaScope scope(*context.arena);
   const int64_t rows = x.dim(0);
   const int64_t q_size = input.config.query_size();
@@ -73,18 +73,19 @@ void attention_sublayer(Context& context, const DecoderLayer& layer, const Layer
                       .causal = mask.causal,
                       .window = mask.window,
                       .scale = 1.0f / std::sqrt(static_cast<float>(input.config.head_dim))});
-  linear(context, {.out = h, .x = q, .weights = {&layer.o_proj, 1}, .accumulate = true});
+  linear(context, {.out = y, .x = q, .weights = {&layer.o_proj, 1}, .accumulate = output == SublayerOutput::adds});
 }
 
-void mlp_sublayer(Context& context, const DecoderLayer& layer, const LayerInput& input, ConstTensorView x,
-                  TensorView h) {
+void mlp_sublayer(Context& context, const DecoderLayer& layer, const LayerInput& input, ConstTensorView x, TensorView y,
+                  SublayerOutput output) {
   const ArenaScope scope(*context.arena);
   const int64_t rows = x.dim(0);
   const TensorView gate_up = context.arena->take_f32({rows, 2 * input.config.intermediate_size});
   const TensorView inner = context.arena->take_f32({rows, input.config.intermediate_size});
   linear(context, {.out = gate_up, .x = x, .weights = layer.gate_up_proj});
   silu_mul(context, inner, gate_up);
-  linear(context, {.out = h, .x = inner, .weights = {&layer.down_proj, 1}, .accumulate = true});
+  linear(context,
+         {.out = y, .x = inner, .weights = {&layer.down_proj, 1}, .accumulate = output == SublayerOutput::adds});
 }
 
 void decoder_layer(Context& context, const DecoderLayer& layer, const LayerInput& input, const AttentionMask& mask,
@@ -92,9 +93,9 @@ void decoder_layer(Context& context, const DecoderLayer& layer, const LayerInput
   const ArenaScope scope(*context.arena);
   const TensorView x = context.arena->take_f32(h.shape);
   rms_norm(context, x, h, layer.input_layernorm, epsilon(input));
-  attention_sublayer(context, layer, input, mask, kv, x, h);
+  attention_sublayer(context, layer, input, mask, kv, x, h, SublayerOutput::adds);
   rms_norm(context, x, h, layer.post_attention_layernorm, epsilon(input));
-  mlp_sublayer(context, layer, input, x, h);
+  mlp_sublayer(context, layer, input, x, h, SublayerOutput::adds);
 }
 
 size_t decoder_layer_scratch_bytes(const TransformerConfig& config, int32_t num_threads, int64_t rows) {

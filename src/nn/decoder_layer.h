@@ -42,14 +42,17 @@ struct LayerInput {
   ConstTensorView rope;  // rope_table of the batch's positions
 };
 
-// h += o_proj(attention(qkv_proj(x))), writing K and V of the rows to the pages first.
-//   x: [rows, hidden], the normed input.  h: [rows, hidden], the residual stream.
-void attention_sublayer(Context& context, const DecoderLayer& layer, const LayerInput& input, const AttentionMask& mask,
-                        const PagedKvView& kv, ConstTensorView x, TensorView h);
+// What a sublayer does with its result: y becomes it, or y (the residual stream) gets it added.
+enum class SublayerOutput { replaces, adds };
 
-// h += down_proj(silu(gate_proj(x)) * up_proj(x)).
-void mlp_sublayer(Context& context, const DecoderLayer& layer, const LayerInput& input, ConstTensorView x,
-                  TensorView h);
+// y = o_proj(attention(qkv_proj(x))), writing K and V of the rows to the pages first.
+//   x: [rows, hidden], the sublayer's input.  y: [rows, hidden].
+void attention_sublayer(Context& context, const DecoderLayer& layer, const LayerInput& input, const AttentionMask& mask,
+                        const PagedKvView& kv, ConstTensorView x, TensorView y, SublayerOutput output);
+
+// y = down_proj(silu(gate_proj(x)) * up_proj(x)).
+void mlp_sublayer(Context& context, const DecoderLayer& layer, const LayerInput& input, ConstTensorView x, TensorView y,
+                  SublayerOutput output);
 
 // The whole layer, in place on h. Takes decoder_layer_scratch_bytes from the arena and gives it back.
 void decoder_layer(Context& context, const DecoderLayer& layer, const LayerInput& input, const AttentionMask& mask,

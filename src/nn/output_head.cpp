@@ -21,9 +21,8 @@ void head_argmax(Context& context, int32_t* ids, ConstTensorView hidden, const O
   const TensorView logits = context.arena->take_f32({std::min(rows, kLogitRows), head.weight.out_features});
   for (int64_t first = 0; first < rows; first += kLogitRows) {
     const int64_t count = std::min(kLogitRows, rows - first);
-    const ConstTensorView part{hidden.row(first), hidden.dtype, Shape{count, hidden.dim(1)}, hidden.row_stride};
     const TensorView part_logits = rows_of(logits, 0, count);
-    head_logits(context, part_logits, part, head);
+    head_logits(context, part_logits, rows_of(hidden, first, count), head);
     argmax(context, ids + first, part_logits, head.num_choices);
   }
 }

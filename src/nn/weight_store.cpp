@@ -84,26 +84,40 @@ Result<WeightView> WeightStore::matrix(std::string_view name, int64_t out_featur
     return make_error(Code::unsupported, "{}: '{}' is packed NVFP4, expected BF16, F16, F32 or F8_E4M3",
                       checkpoint_->file_of(full_name(name) + ".weight_packed"), full_name(name));
   }
-  BLOCKDRAFT_ASSIGN(const StoredTensor* tensor, checkpoint_->require(weight_name));
-  const std::string file = checkpoint_->file_of(weight_name);
+  BLOCKDRAFT_ASSIGN(WeightView view, stored_matrix(weight_name, out_features, in_features));
+  if (with_bias) {
+    BLOCKDRAFT_ASSIGN(view.bias, floats(full_name(name) + ".bias", out_features));
+  }
+  return view;
+}
+
+Result<WeightView> WeightStore::parameter(std::string_view name, int64_t out_features, int64_t in_features) {
+  return stored_matrix(full_name(name), out_features, in_features);
+}
+
+Result<ConstTensorView> WeightStore::tensor(std::string_view name, const Shape& shape) {
+  BLOCKDRAFT_TRY(checkpoint_->require(full_name(name), shape));
+  BLOCKDRAFT_ASSIGN(const float* values, floats(full_name(name), shape.num_elements()));
+  return view_f32(values, shape);
+}
+
+Result<WeightView> WeightStore::stored_matrix(const std::string& name, int64_t out_features, int64_t in_features) {
+  BLOCKDRAFT_ASSIGN(const StoredTensor* tensor, checkpoint_->require(name));
+  const std::string file = checkpoint_->file_of(name);
   // Before the shape: a packed tensor has another shape, and its type is the better explanation.
   if (!is_plain_float(tensor->dtype) && tensor->dtype != DType::f8_e4m3) {
     return make_error(Code::unsupported, "{}: tensor '{}' has type {}, expected BF16, F16, F32 or F8_E4M3{}", file,
-                      weight_name, name_of(tensor->dtype),
-                      tensor->dtype == DType::u8 ? " (packed NVFP4 is not read)" : "");
+                      name, name_of(tensor->dtype), tensor->dtype == DType::u8 ? " (packed NVFP4 is not read)" : "");
   }
-  BLOCKDRAFT_ASSIGN(tensor, checkpoint_->require(weight_name, Shape{out_features, in_features}));
-  used_.insert(weight_name);
+  BLOCKDRAFT_ASSIGN(tensor, checkpoint_->require(name, Shape{out_features, in_features}));
+  used_.insert(name);
 
   WeightView view{tensor->data, tensor->dtype, out_features, in_features};
   if (tensor->dtype == DType::f8_e4m3) {
     if (has_nan_code(*tensor)) {
-      return make_error(Code::corrupt_file, "{}: tensor '{}' holds an FP8 code for NaN", file, weight_name);
+      return make_error(Code::corrupt_file, "{}: tensor '{}' holds an FP8 code for NaN", file, name);
     }
-    BLOCKDRAFT_ASSIGN(view.row_scales, row_scales(weight_name, out_features));
-  }
-  if (with_bias) {
-    BLOCKDRAFT_ASSIGN(view.bias, floats(full_name(name) + ".bias", out_features));
+    BLOCKDRAFT_ASSIGN(view.row_scales, row_scales(name, out_features));
   }
   return view;
 }

@@ -29,6 +29,10 @@ class WeightStore {
   // `name`.weight [out_features, in_features] with the scale that belongs to it, and `name`.bias if `with_bias`.
   // Errors: missing, wrong shape, a dtype or scale layout that no kernel takes, an FP8 NaN code.
   Result<WeightView> matrix(std::string_view name, int64_t out_features, int64_t in_features, bool with_bias = false);
+  // The same for a parameter whose name has no ".weight" at its end, without bias.
+  Result<WeightView> parameter(std::string_view name, int64_t out_features, int64_t in_features);
+  // A small tensor of any shape as contiguous float32.
+  Result<ConstTensorView> tensor(std::string_view name, const Shape& shape);
   // The raw tensor, for what is not a weight (d2t).
   Result<const StoredTensor*> raw(std::string_view name);
   // Marks a tensor as known though it is not needed.
@@ -41,6 +45,7 @@ class WeightStore {
  private:
   std::string full_name(std::string_view name) const { return prefix_ + std::string(name); }
   Result<const float*> floats(const std::string& full_name, int64_t count);
+  Result<WeightView> stored_matrix(const std::string& name, int64_t out_features, int64_t in_features);
   Result<const float*> row_scales(const std::string& weight_name, int64_t rows);
 
   std::shared_ptr<const Checkpoint> checkpoint_;

@@ -16,4 +16,21 @@ void scale_softcap(Context& context, TensorView z, float multiplier, float softc
   cpu::scale_softcap(context, z, multiplier, softcap);
 }
 
+void accumulate(Context& context, TensorView out, ConstTensorView x) {
+  CHECK(is_f32_matrix(out) && is_f32_matrix(x) && out.shape == x.shape);
+  cpu::accumulate(context, out, x);
+}
+
+void sigmoid_mul(Context& context, TensorView out, ConstTensorView gate, ConstTensorView x) {
+  CHECK(is_f32_matrix(out) && is_f32_matrix(gate) && is_f32_matrix(x));
+  CHECK(out.shape == x.shape && gate.shape == x.shape);
+  cpu::sigmoid_mul(context, out, gate, x);
+}
+
+void gated_recurrence(Context& context, TensorView state, TensorView out, ConstTensorView joint) {
+  CHECK(is_f32_matrix(state) && is_f32_matrix(out) && is_f32_matrix(joint));
+  CHECK(state.shape == out.shape && joint.dim(0) == out.dim(0) && joint.dim(1) == 3 * out.dim(1));
+  cpu::gated_recurrence(context, state, out, joint);
+}
+
 }  // namespace blockdraft

@@ -54,6 +54,10 @@ inline TensorView rows_of(const TensorView& view, int64_t first, int64_t count) 
   CHECK(view.shape.rank() == 2 && first >= 0 && first + count <= view.dim(0));
   return {view.row(first), view.dtype, Shape{count, view.dim(1)}, view.row_stride};
 }
+inline ConstTensorView rows_of(const ConstTensorView& view, int64_t first, int64_t count) {
+  CHECK(view.shape.rank() == 2 && first >= 0 && first + count <= view.dim(0));
+  return {view.row(first), view.dtype, Shape{count, view.dim(1)}, view.row_stride};
+}
 inline TensorView columns_of(const TensorView& view, int64_t first, int64_t count) {
   CHECK(view.shape.rank() == 2 && first >= 0 && first + count <= view.dim(1));
   return {view.f32() + first, view.dtype, Shape{view.dim(0), count}, view.row_stride};

@@ -54,6 +54,39 @@ struct Runner {
     }
   }
 
+  // What the families compute between logits and drafts. Returns the largest absolute error.
+  double check_trace(const std::string& name, const SelectionTrace& trace) {
+    double error = 0;
+    if (fixture.has(name + ".corrected_logits")) {
+      error = std::max(error,
+                       comparison.tensor("corrected_logits", trace.logits, fixture.floats(name + ".corrected_logits")));
+    }
+    if (fixture.has(name + ".confidence_logits")) {
+      comparison.tensor("confidence_logits", trace.confidence, fixture.floats(name + ".confidence_logits"));
+    }
+    if (fixture.has(name + ".candidates")) error = std::max(error, check_candidates(name, trace));
+    return error;
+  }
+
+  // Candidates are compared as sets: the reference lists them in another order.
+  double check_candidates(const std::string& name, const SelectionTrace& trace) {
+    const auto k = static_cast<size_t>(model.config().dflash2.selector_top_k);
+    const std::vector<int32_t> ids = fixture.integers(name + ".candidates");
+    const std::vector<float> expected = fixture.floats(name + ".selector_scores");
+    std::vector<float> found(expected.size());
+    comparison.require("candidates of another number", ids.size() == trace.candidates.size());
+    for (size_t i = 0; i < std::min(ids.size(), trace.candidates.size()); ++i) {
+      const auto row = trace.candidates.begin() + static_cast<int64_t>(i / k * k);
+      const auto place = std::find(row, row + static_cast<int64_t>(k), ids[i]);
+      comparison.require(fmt::format("{}: id {} is not among the candidates", name, ids[i]),
+                         place != row + static_cast<int64_t>(k));
+      if (place != row + static_cast<int64_t>(k)) {
+        found[i] = trace.scores[static_cast<size_t>(place - trace.candidates.begin())];
+      }
+    }
+    return comparison.tensor("selector_scores", found, expected);
+  }
+
   // Hidden rows, logits and drafts of one block, compared with the fixture's `name`.
   Status check_block(const DraftRequest& request, const std::string& name) {
     const ArenaScope scope(*context.arena);
@@ -70,9 +103,13 @@ struct Runner {
                                            fixture.floats(name + ".logits"));
 
     std::vector<int32_t> drafts(static_cast<size_t>(request.width));
-    BLOCKDRAFT_TRY(model.propose(context, {&request, 1}, drafts));
+    int32_t width = 0;
+    SelectionTrace trace;
+    model.select(context, {&request, 1}, hidden, {drafts, {&width, 1}}, &trace);
+    comparison.require("some drafts were withheld", width == request.width);
+    const double selection_error = std::max(error, check_trace(name, trace));
     comparison.tokens(name + ".drafts", drafts, fixture.integers(name + ".drafts"), fixture.floats(name + ".margin"),
-                      error);
+                      selection_error);
     return {};
   }
 };

@@ -1,0 +1,245 @@
+#include "draft/markov_selection.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <initializer_list>
+#include <numeric>
+
+#include "draft/draft_vocabulary.h"
+#include "ops/activation.h"
+#include "ops/argmax.h"
+#include "ops/embedding.h"
+#include "ops/linear.h"
+
+namespace blockdraft {
+
+// Some sequences whose logits fit into the scratch together. Step k is draft k of every sequence that wants so many;
+// rows lie step by step, and within a step by falling width, so that a step's rows are contiguous and its sequences
+// are the first of the order. So the heads read their weights once a step for all sequences.
+struct MarkovSelection::Group {
+  int64_t num_sequences = 0;
+  int64_t num_rows = 0;
+  int32_t* width = nullptr;        // [num_sequences], in the order of the steps, falling
+  int32_t* first_draft = nullptr;  // [num_sequences] place of draft 0 among all drafts of the call
+  int32_t* request = nullptr;      // [num_sequences]
+  int32_t* previous = nullptr;     // [num_sequences] target id before the current step
+  int32_t* choices = nullptr;      // [num_rows] target ids, kNotANumber
+  TensorView hidden;               // [num_rows, hidden]
+  TensorView logits;               // [num_rows, draft vocabulary]
+  TensorView confidence;           // [num_rows, 1], before the sigmoid
+  TensorView embedded;             // [num_sequences, rank] markov_w1 rows of `previous`
+  TensorView joined;               // [num_sequences, hidden + 2 * rank] inputs of the small products
+  TensorView gate;                 // [num_sequences, 3 * rank]
+  TensorView bias_code;            // [num_sequences, rank] what markov_w2 turns into the bias
+  TensorView state;                // [num_sequences, rank] of the rnn head
+
+  int64_t active(int64_t step) const {
+    return std::count_if(width, width + num_sequences, [step](int32_t w) { return w > step; });
+  }
+};
+
+namespace {
+
+ConstTensorView first_rows(const TensorView& view, int64_t count) { return rows_of(view, 0, count); }
+
+// The parts side by side in the leading columns of `joined`.
+ConstTensorView join(const TensorView& joined, std::initializer_list<ConstTensorView> parts) {
+  const int64_t rows = parts.begin()->dim(0);
+  int64_t column = 0;
+  for (const ConstTensorView& part : parts) {
+    for (int64_t r = 0; r < rows; ++r) {
+      std::memcpy(joined.row(r) + column, part.row(r), static_cast<size_t>(part.dim(1)) * sizeof(float));
+    }
+    column += part.dim(1);
+  }
+  return columns_of(rows_of(joined, 0, rows), 0, column);
+}
+
+// A group has at most kLogitRows rows, or one block of any size.
+int64_t max_group_rows(int64_t drafts, int64_t block_size) {
+  return std::min(drafts, std::max(kLogitRows, block_size));
+}
+
+float sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
+
+}  // namespace
+
+MarkovSelection::Group MarkovSelection::take_group(Context& context, const SelectionInput& input, size_t first_request,
+                                                   size_t num_requests, int64_t first_draft) const {
+  Arena& arena = *context.arena;
+  Group group;
+  group.num_sequences = static_cast<int64_t>(num_requests);
+  group.width = arena.take_i32(group.num_sequences);
+  group.first_draft = arena.take_i32(group.num_sequences);
+  group.request = arena.take_i32(group.num_sequences);
+  group.previous = arena.take_i32(group.num_sequences);
+  const auto requests = input.requests.subspan(first_request, num_requests);
+  std::iota(group.request, group.request + num_requests, static_cast<int32_t>(first_request));
+  std::stable_sort(group.request, group.request + num_requests, [&](int32_t a, int32_t b) {
+    return input.requests[static_cast<size_t>(a)].width > input.requests[static_cast<size_t>(b)].width;
+  });
+  for (size_t i = 0; i < num_requests; ++i) {
+    const auto request = static_cast<size_t>(group.request[i]);
+    group.width[i] = input.requests[request].width;
+    group.previous[i] = input.requests[request].anchor_id;
+    group.first_draft[i] = static_cast<int32_t>(first_draft);
+    for (size_t before = 0; before < request - first_request; ++before) group.first_draft[i] += requests[before].width;
+    group.num_rows += group.width[i];
+  }
+
+  const int64_t rank = config_.markov_rank;
+  group.choices = arena.take_i32(group.num_rows);
+  group.hidden = arena.take_f32({group.num_rows, hidden_size_});
+  group.logits = arena.take_f32({group.num_rows, input.head.weight.out_features});
+  group.confidence = arena.take_f32({group.num_rows, 1});
+  group.embedded = arena.take_f32({group.num_sequences, rank});
+  group.joined = arena.take_f32({group.num_sequences, hidden_size_ + 2 * rank});
+  group.gate = arena.take_f32({group.num_sequences, 3 * rank});
+  group.bias_code = arena.take_f32({group.num_sequences, rank});
+  group.state = arena.take_f32({group.num_sequences, rank});
+  std::fill_n(group.state.f32(), group.num_sequences * rank, 0.0f);
+
+  int64_t row = 0;
+  for (int64_t step = 0; row < group.num_rows; ++step) {
+    for (int64_t i = 0; i < group.active(step); ++i, ++row) {
+      std::memcpy(group.hidden.row(row), input.hidden.row(group.first_draft[i] + step),
+                  static_cast<size_t>(hidden_size_) * sizeof(float));
+    }
+  }
+  return group;
+}
+
+void MarkovSelection::embed_predecessors(Context& context, Group& group, int64_t active) const {
+  if (config_.markov_rank == 0) return;
+  embedding(context, rows_of(group.embedded, 0, active), group.previous, weights_.markov_w1, 1.0f);
+}
+
+// The confidence in a draft depends on the tokens before it only (spec 5.4).
+void MarkovSelection::judge(Context& context, Group& group, ConstTensorView hidden, TensorView confidence) const {
+  if (!config_.enable_confidence_head) return;
+  const ConstTensorView input = config_.confidence_head_with_markov
+                                    ? join(group.joined, {hidden, first_rows(group.embedded, hidden.dim(0))})
+                                    : hidden;
+  linear(context, {.out = confidence, .x = input, .weights = {&weights_.confidence, 1}});
+}
+
+// logits += markov_w2 * code, the code by the type of the head (spec 5.2).
+void MarkovSelection::correct(Context& context, Group& group, ConstTensorView hidden, TensorView logits) const {
+  if (config_.markov_rank == 0) return;
+  const int64_t active = hidden.dim(0);
+  const ConstTensorView embedded = first_rows(group.embedded, active);
+  ConstTensorView code = embedded;
+  if (config_.markov_head_type == MarkovHeadType::gated) {
+    const TensorView gate = columns_of(rows_of(group.gate, 0, active), 0, config_.markov_rank);
+    const TensorView gated = rows_of(group.bias_code, 0, active);
+    linear(context, {.out = gate, .x = join(group.joined, {hidden, embedded}), .weights = {&weights_.gate_proj, 1}});
+    sigmoid_mul(context, gated, gate, embedded);
+    code = gated;
+  } else if (config_.markov_head_type == MarkovHeadType::rnn) {
+    const TensorView state = rows_of(group.state, 0, active);
+    const TensorView joint = rows_of(group.gate, 0, active);
+    const TensorView output = rows_of(group.bias_code, 0, active);
+    linear(context,
+           {.out = joint, .x = join(group.joined, {state, embedded, hidden}), .weights = {&weights_.joint_proj, 1}});
+    gated_recurrence(context, state, output, joint);
+    code = output;
+  }
+  linear(context, {.out = logits, .x = code, .weights = {&weights_.markov_w2, 1}, .accumulate = true});
+}
+
+void MarkovSelection::run(Context& context, const SelectionInput& input, Group& group) const {
+  head_logits(context, group.logits, group.hidden, input.head);
+  int64_t row = 0;
+  for (int64_t step = 0; row < group.num_rows; ++step) {
+    const int64_t active = group.active(step);
+    const ConstTensorView hidden = rows_of(group.hidden, row, active);
+    const TensorView logits = rows_of(group.logits, row, active);
+    int32_t* choices = group.choices + row;
+    embed_predecessors(context, group, active);
+    judge(context, group, hidden, rows_of(group.confidence, row, active));
+    correct(context, group, hidden, logits);
+    argmax(context, choices, logits, input.head.num_choices);
+    to_target_ids({choices, static_cast<size_t>(active)}, input.draft_to_target);
+    for (int64_t i = 0; i < active; ++i) {
+      // After a NaN the sequence's drafts are void; its rows go on with a valid id, as other rows share the products.
+      if (choices[i] != kNotANumber) group.previous[i] = choices[i];
+    }
+    row += active;
+  }
+}
+
+// From the order of the steps to the order of the requests, and the static threshold of spec 5.5.
+void MarkovSelection::hand_out(const SelectionInput& input, const Group& group, const Drafts& drafts) const {
+  int64_t row = 0;
+  for (int64_t step = 0; row < group.num_rows; ++step) {
+    for (int64_t i = 0; i < group.active(step); ++i, ++row) {
+      const int32_t draft = group.first_draft[i] + static_cast<int32_t>(step);
+      int32_t& width = drafts.widths[static_cast<size_t>(group.request[i])];
+      drafts.ids[static_cast<size_t>(draft)] = group.choices[row];
+      const bool doubtful =
+          config_.enable_confidence_head && sigmoid(*group.confidence.row(row)) < input.confidence_threshold;
+      if (doubtful) width = std::min(width, static_cast<int32_t>(step));
+      if (input.trace == nullptr) continue;
+      const int64_t vocabulary = group.logits.dim(1);
+      std::copy_n(group.logits.row(row), vocabulary, input.trace->logits.begin() + draft * vocabulary);
+      if (config_.enable_confidence_head) {
+        input.trace->confidence[static_cast<size_t>(draft)] = *group.confidence.row(row);
+      }
+    }
+  }
+}
+
+void MarkovSelection::select(Context& context, const SelectionInput& input, const Drafts& drafts) const {
+  if (input.trace != nullptr) {
+    input.trace->logits.resize(drafts.ids.size() * static_cast<size_t>(input.head.weight.out_features));
+    input.trace->confidence.resize(config_.enable_confidence_head ? drafts.ids.size() : 0);
+  }
+  propose_all(input.requests, drafts.widths);
+  int64_t first_draft = 0;
+  for (size_t first = 0; first < input.requests.size();) {
+    // One sequence at least, and as many as the rows of logits allow.
+    size_t last = first + 1;
+    int64_t rows = input.requests[first].width;
+    while (last < input.requests.size() && rows + input.requests[last].width <= kLogitRows) {
+      rows += input.requests[last++].width;
+    }
+    const ArenaScope scope(*context.arena);
+    Group group = take_group(context, input, first, last - first, first_draft);
+    run(context, input, group);
+    hand_out(input, group, drafts);
+    first_draft += rows;
+    first = last;
+  }
+}
+
+size_t MarkovSelection::scratch_bytes(const OutputHead& head, int32_t, int64_t drafts) const {
+  const int64_t rank = config_.markov_rank;
+  const int64_t rows = max_group_rows(drafts, block_size_);
+  return 5 * arena_bytes_f32(rows) + arena_bytes_f32(rows * hidden_size_) +
+         arena_bytes_f32(rows * head.weight.out_features) + arena_bytes_f32(rows) + 3 * arena_bytes_f32(rows * rank) +
+         arena_bytes_f32(rows * (hidden_size_ + 2 * rank)) + arena_bytes_f32(rows * 3 * rank);
+}
+
+int64_t MarkovSelection::weight_bytes() const {
+  int64_t bytes = 0;
+  if (config_.markov_rank > 0) bytes += weights_.markov_w2.size_bytes();
+  if (config_.markov_rank > 0 && config_.markov_head_type == MarkovHeadType::gated) {
+    bytes += weights_.gate_proj.size_bytes();
+  }
+  if (config_.markov_rank > 0 && config_.markov_head_type == MarkovHeadType::rnn) {
+    bytes += weights_.joint_proj.size_bytes();
+  }
+  return config_.enable_confidence_head ? bytes + weights_.confidence.size_bytes() : bytes;
+}
+
+int64_t MarkovSelection::flops_per_row() const {
+  int64_t flops = 0;
+  for (const WeightView* weight :
+       {&weights_.markov_w2, &weights_.gate_proj, &weights_.joint_proj, &weights_.confidence}) {
+    flops += 2 * weight->out_features * weight->in_features;
+  }
+  return flops;
+}
+
+}  // namespace blockdraft

@@ -1,0 +1,34 @@
+// DSpark: logits corrected by the token before, one position after the other, and a confidence in each (spec 5).
+#pragma once
+
+#include "draft/token_selection.h"
+
+namespace blockdraft {
+
+class MarkovSelection : public TokenSelection {
+ public:
+  MarkovSelection(const DsparkConfig& config, const MarkovWeights& weights, int64_t hidden_size, int64_t block_size)
+      : config_(config), weights_(weights), hidden_size_(hidden_size), block_size_(block_size) {}
+
+  void select(Context& context, const SelectionInput& input, const Drafts& drafts) const override;
+  size_t scratch_bytes(const OutputHead& head, int32_t num_threads, int64_t drafts) const override;
+  int64_t weight_bytes() const override;
+  int64_t flops_per_row() const override;
+
+ private:
+  struct Group;
+  Group take_group(Context& context, const SelectionInput& input, size_t first_request, size_t num_requests,
+                   int64_t first_draft) const;
+  void run(Context& context, const SelectionInput& input, Group& group) const;
+  void embed_predecessors(Context& context, Group& group, int64_t active) const;
+  void judge(Context& context, Group& group, ConstTensorView hidden, TensorView confidence) const;
+  void correct(Context& context, Group& group, ConstTensorView hidden, TensorView logits) const;
+  void hand_out(const SelectionInput& input, const Group& group, const Drafts& drafts) const;
+
+  DsparkConfig config_;
+  MarkovWeights weights_;
+  int64_t hidden_size_;
+  int64_t block_size_;
+};
+
+}  // namespace blockdraft

@@ -38,8 +38,10 @@ Result<DecoderLayer> load_decoder_layer(WeightStore& store, const TransformerCon
   BLOCKDRAFT_ASSIGN(layer.qkv_proj[0], store.matrix(prefix + "self_attn.q_proj", q, hidden, bias));
   BLOCKDRAFT_ASSIGN(layer.qkv_proj[1], store.matrix(prefix + "self_attn.k_proj", kv, hidden, bias));
   BLOCKDRAFT_ASSIGN(layer.qkv_proj[2], store.matrix(prefix + "self_attn.v_proj", kv, hidden, bias));
-  BLOCKDRAFT_ASSIGN(layer.q_norm, store.vector(prefix + "self_attn.q_norm.weight", config.head_dim));
-  BLOCKDRAFT_ASSIGN(layer.k_norm, store.vector(prefix + "self_attn.k_norm.weight", config.head_dim));
+  if (config.qk_norm) {
+    BLOCKDRAFT_ASSIGN(layer.q_norm, store.vector(prefix + "self_attn.q_norm.weight", config.head_dim));
+    BLOCKDRAFT_ASSIGN(layer.k_norm, store.vector(prefix + "self_attn.k_norm.weight", config.head_dim));
+  }
   BLOCKDRAFT_ASSIGN(layer.o_proj, store.matrix(prefix + "self_attn.o_proj", hidden, q, bias));
   BLOCKDRAFT_ASSIGN(layer.post_attention_layernorm, store.vector(prefix + "post_attention_layernorm.weight", hidden));
   BLOCKDRAFT_ASSIGN(layer.gate_up_proj[0], store.matrix(prefix + "mlp.gate_proj", inner, hidden));
@@ -60,8 +62,10 @@ void attention_sublayer(Context& context, const DecoderLayer& layer, const Layer
   const TensorView v = columns_of(qkv, q_size + kv_size, kv_size);
 
   linear(context, {.out = qkv, .x = x, .weights = layer.qkv_proj});
-  rms_norm(context, q, q, layer.q_norm, epsilon(input));
-  rms_norm(context, k, k, layer.k_norm, epsilon(input));
+  if (input.config.qk_norm) {
+    rms_norm(context, q, q, layer.q_norm, epsilon(input));
+    rms_norm(context, k, k, layer.k_norm, epsilon(input));
+  }
   rope(context, q, input.rope);
   rope(context, k, input.rope);
   kv_write(context, kv, input.batch, k, v);

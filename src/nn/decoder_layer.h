@@ -19,7 +19,7 @@ namespace blockdraft {
 struct DecoderLayer {
   ConstTensorView input_layernorm;           // [hidden]
   std::array<WeightView, 3> qkv_proj;        // [heads * head_dim, hidden], twice [kv_heads * head_dim, hidden]
-  ConstTensorView q_norm, k_norm;            // [head_dim]
+  ConstTensorView q_norm, k_norm;            // [head_dim], without data if config.qk_norm is false
   WeightView o_proj;                         // [hidden, heads * head_dim]
   ConstTensorView post_attention_layernorm;  // [hidden]
   std::array<WeightView, 2> gate_up_proj;    // each [inner, hidden]

@@ -15,7 +15,7 @@
 namespace blockdraft {
 namespace {
 
-constexpr std::string_view kSupportedTypes = "rope type default, linear or yarn";
+constexpr std::string_view kSupportedTypes = "rope type default, linear, llama3 or yarn";
 
 // What one dictionary of rotary keys says; a layer-type dictionary is one too.
 struct RopeDictionary {
@@ -34,6 +34,9 @@ bool is_known_key(std::string_view key, RopeType type) {
   if (is_one_of({"rope_theta", "rope_type", "type", "partial_rotary_factor"})) return true;
   if (type == RopeType::plain) return false;
   if (key == "factor") return true;
+  if (type == RopeType::llama3) {
+    return is_one_of({"original_max_position_embeddings", "low_freq_factor", "high_freq_factor"});
+  }
   return type == RopeType::yarn && is_one_of({"original_max_position_embeddings", "beta_fast", "beta_slow", "truncate",
                                               "attention_factor", "mscale", "mscale_all_dim"});
 }
@@ -44,6 +47,8 @@ const char* type_name(RopeType type) {
       return "plain";
     case RopeType::linear:
       return "linear";
+    case RopeType::llama3:
+      return "llama3";
     case RopeType::yarn:
       return "yarn";
   }
@@ -75,6 +80,7 @@ Result<RopeType> read_type(const ConfigReader& reader) {
   BLOCKDRAFT_ASSIGN(const std::string name, string_from(reader, found));
   if (name == "default") return RopeType::plain;
   if (name == "linear") return RopeType::linear;
+  if (name == "llama3") return RopeType::llama3;
   if (name == "yarn") return RopeType::yarn;
   return unsupported_value(reader, found, kSupportedTypes);
 }
@@ -129,6 +135,18 @@ Status read_yarn(const ConfigReader& reader, int64_t max_position_embeddings, Ro
   return {};
 }
 
+// All three are what the frequencies are made of: none has a default.
+Status read_llama3(const ConfigReader& reader, RopeConfig& rope) {
+  BLOCKDRAFT_ASSIGN(rope.original_max_position_embeddings, reader.integer("original_max_position_embeddings", kExtent));
+  BLOCKDRAFT_ASSIGN(const auto low, bounded_number(reader, "low_freq_factor", 0.0, false));
+  if (!low) return reader.missing("low_freq_factor", "a number above 0");
+  BLOCKDRAFT_ASSIGN(const auto high, bounded_number(reader, "high_freq_factor", *low, false));
+  if (!high) return reader.missing("high_freq_factor", "a number above low_freq_factor");
+  rope.low_freq_factor = *low;
+  rope.high_freq_factor = *high;
+  return {};
+}
+
 Result<RopeDictionary> read_dictionary(const Json& object, const ConfigReader& reader,
                                        int64_t max_position_embeddings) {
   RopeDictionary dictionary;
@@ -143,6 +161,7 @@ Result<RopeDictionary> read_dictionary(const Json& object, const ConfigReader& r
   BLOCKDRAFT_ASSIGN(const auto factor, number_at_least(reader, "factor", 1.0));
   if (!factor) return reader.missing("factor", "a number of at least 1");
   rope.factor = *factor;
+  if (rope.type == RopeType::llama3) BLOCKDRAFT_TRY(read_llama3(reader, rope));
   if (rope.type == RopeType::yarn) BLOCKDRAFT_TRY(read_yarn(reader, max_position_embeddings, rope));
   return dictionary;
 }
@@ -243,6 +262,16 @@ YarnRamp yarn_ramp(const RopeConfig& rope, double head_dim) {
   return {low, high};
 }
 
+// Long wavelengths are interpolated, short ones kept, a ramp lies between (spec 7.3).
+double llama3_frequency(const RopeConfig& rope, double plain) {
+  const auto original = static_cast<double>(rope.original_max_position_embeddings);
+  const double wavelength = 2.0 * std::numbers::pi / plain;
+  if (wavelength < original / rope.high_freq_factor) return plain;
+  if (wavelength > original / rope.low_freq_factor) return plain / rope.factor;
+  const double kept = (original / wavelength - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor);
+  return (1.0 - kept) * plain / rope.factor + kept * plain;
+}
+
 }  // namespace
 
 Status refuse_partial_rotary(const ConfigReader& reader, const ConfigValue& factor) {
@@ -286,6 +315,7 @@ std::vector<float> inverse_frequencies(const RopeConfig& rope, int64_t head_dim)
     const double plain = std::pow(rope.rope_theta, -2.0 * static_cast<double>(i) / dim);
     double frequency = plain;
     if (rope.type == RopeType::linear) frequency = plain / rope.factor;
+    if (rope.type == RopeType::llama3) frequency = llama3_frequency(rope, plain);
     if (is_yarn) frequency = (1.0 - ramp(i)) * plain + ramp(i) * plain / rope.factor;
     frequencies[static_cast<size_t>(i)] = static_cast<float>(frequency);
   }
@@ -295,7 +325,9 @@ std::vector<float> inverse_frequencies(const RopeConfig& rope, int64_t head_dim)
 std::string describe(const RopeConfig& rope) {
   std::string text = fmt::format("{}, theta {:g}", type_name(rope.type), rope.rope_theta);
   if (rope.type != RopeType::plain) text += fmt::format(", factor {:g}", rope.factor);
-  if (rope.type == RopeType::yarn) text += fmt::format(", original length {}", rope.original_max_position_embeddings);
+  if (rope.type == RopeType::yarn || rope.type == RopeType::llama3) {
+    text += fmt::format(", original length {}", rope.original_max_position_embeddings);
+  }
   return text;
 }
 

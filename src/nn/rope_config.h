@@ -10,13 +10,15 @@
 
 namespace blockdraft {
 
-enum class RopeType { plain, linear, yarn };
+enum class RopeType { plain, linear, llama3, yarn };
 
 struct RopeConfig {
   RopeType type = RopeType::plain;
   double rope_theta = 10000.0;
-  double factor = 1.0;                           // linear and yarn
-  int64_t original_max_position_embeddings = 0;  // yarn; already resolved to max_position_embeddings if absent
+  double factor = 1.0;                           // all but plain
+  double low_freq_factor = 1.0;                  // llama3
+  double high_freq_factor = 4.0;                 // llama3
+  int64_t original_max_position_embeddings = 0;  // llama3; yarn, already resolved to max_position_embeddings if absent
   double beta_fast = 32.0;
   double beta_slow = 1.0;
   bool truncate = true;

@@ -25,7 +25,8 @@ struct TransformerConfig {
   int64_t vocab_size = 0;
   int64_t max_position_embeddings = 0;
   double rms_norm_eps = 1e-6;
-  bool attention_bias = false;
+  bool attention_bias = false;  // on q, k, v and o
+  bool qk_norm = true;          // the heads of q and k are normed, as in Qwen3; not a key: the architecture says so
   RopeConfig rope;
 
   std::vector<std::string> warnings;  // copies of a rotary key that disagree; to be logged once at load

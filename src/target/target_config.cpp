@@ -13,21 +13,26 @@
 namespace blockdraft {
 namespace {
 
-constexpr std::string_view kArchitecture = "Qwen3ForCausalLM";
+// What an architecture's layers have that its config does not say.
+struct Architecture {
+  std::string_view name;
+  bool qk_norm;
+};
+constexpr Architecture kArchitectures[] = {{"Qwen3ForCausalLM", true}, {"LlamaForCausalLM", false}};
 
 Result<ConfigReader> reader_of(const Json& document, const std::string& origin) {
   if (document.is_object()) return ConfigReader(document, origin);
   return make_error(Code::corrupt_file, "{}: found {}, expected an object", origin, json_type_name(document));
 }
 
-Result<std::string> read_architecture(const ConfigReader& config) {
-  const std::string expected = fmt::format("a target of architecture [\"{}\"]", kArchitecture);
+Result<Architecture> read_architecture(const ConfigReader& config) {
+  constexpr std::string_view kExpected = "a target of architecture [\"Qwen3ForCausalLM\"] or [\"LlamaForCausalLM\"]";
   BLOCKDRAFT_ASSIGN(const auto architectures, config.optional_strings("architectures"));
-  if (!architectures) return config.missing("architectures", expected);
-  if (architectures->empty() || architectures->front() != kArchitecture) {
-    return unsupported_value(config, config.find("architectures"), expected);
+  if (!architectures) return config.missing("architectures", kExpected);
+  for (const Architecture& known : kArchitectures) {
+    if (!architectures->empty() && architectures->front() == known.name) return known;
   }
-  return architectures->front();
+  return unsupported_value(config, config.find("architectures"), kExpected);
 }
 
 Status refuse_windows(const ConfigReader& config, int64_t num_hidden_layers) {
@@ -82,13 +87,12 @@ Status add_generation_config(const std::filesystem::path& path, TargetConfig& ta
 Result<TargetConfig> read_target_config(const Json& document, std::string origin) {
   BLOCKDRAFT_ASSIGN(const ConfigReader config, reader_of(document, origin));
   TargetConfig target;
-  BLOCKDRAFT_ASSIGN(target.architecture, read_architecture(config));
+  BLOCKDRAFT_ASSIGN(const Architecture architecture, read_architecture(config));
+  target.architecture = architecture.name;
   // A drafter may leave it out; of a target it is the longest text that there can be.
   BLOCKDRAFT_TRY(config.integer("max_position_embeddings", kExtent));
   BLOCKDRAFT_ASSIGN(target.transformer, read_transformer_config(config));
-  if (target.transformer.attention_bias) {
-    return unsupported_value(config, config.find("attention_bias"), "false");
-  }
+  target.transformer.qk_norm = architecture.qk_norm;
   BLOCKDRAFT_TRY(refuse_windows(config, target.transformer.num_hidden_layers));
   BLOCKDRAFT_ASSIGN(const auto tied, config.optional_boolean("tie_word_embeddings"));
   target.tie_word_embeddings = tied.value_or(false);

@@ -20,7 +20,7 @@ struct TargetConfig {
 };
 
 // Reads config.json, and generation_config.json where there is one. Refused by name: architectures other than
-// Qwen3ForCausalLM, attention_bias true, sliding windows in use (use_sliding_window true or a sliding entry in
+// Qwen3ForCausalLM and LlamaForCausalLM, sliding windows in use (use_sliding_window true or a sliding entry in
 // layer_types), end-of-text ids outside the vocabulary, no max_position_embeddings, and all of read_transformer_config.
 Result<TargetConfig> read_target_config(const std::filesystem::path& folder);
 

@@ -1,4 +1,4 @@
-#include "target/qwen3.h"
+#include "target/dense_target.h"
 
 #include <algorithm>
 #include <cstring>
@@ -16,7 +16,7 @@ constexpr AttentionMask kCausal{.causal = true, .window = 0};
 
 }  // namespace
 
-KvCacheShape Qwen3Target::cache_shape(const TargetConfig& config, const TargetLimits& limits) {
+KvCacheShape DenseTarget::cache_shape(const TargetConfig& config, const TargetLimits& limits) {
   return {.num_layers = static_cast<int32_t>(config.transformer.num_hidden_layers),
           .num_kv_heads = static_cast<int32_t>(config.transformer.num_key_value_heads),
           .head_dim = static_cast<int32_t>(config.transformer.head_dim),
@@ -25,17 +25,17 @@ KvCacheShape Qwen3Target::cache_shape(const TargetConfig& config, const TargetLi
           .positions_held = limits.max_positions};
 }
 
-Result<std::unique_ptr<Target>> Qwen3Target::load(const std::filesystem::path& folder, const TargetConfig& config,
+Result<std::unique_ptr<Target>> DenseTarget::load(const std::filesystem::path& folder, const TargetConfig& config,
                                                   const TargetLimits& limits) {
   BLOCKDRAFT_ASSIGN(Checkpoint checkpoint, Checkpoint::open(folder));
   WeightStore store(std::make_shared<const Checkpoint>(std::move(checkpoint)), "");
   BLOCKDRAFT_ASSIGN(KvCache cache, KvCache::create(cache_shape(config, limits), "target pages"));
-  auto target = std::unique_ptr<Qwen3Target>(new Qwen3Target(config, limits, std::move(store), std::move(cache)));
+  auto target = std::unique_ptr<DenseTarget>(new DenseTarget(config, limits, std::move(store), std::move(cache)));
   BLOCKDRAFT_TRY(target->load_weights());
   return std::unique_ptr<Target>(std::move(target));
 }
 
-Qwen3Target::Qwen3Target(TargetConfig config, const TargetLimits& limits, WeightStore store, KvCache cache)
+DenseTarget::DenseTarget(TargetConfig config, const TargetLimits& limits, WeightStore store, KvCache cache)
     : config_(std::move(config)),
       limits_(limits),
       store_(std::move(store)),
@@ -44,7 +44,7 @@ Qwen3Target::Qwen3Target(TargetConfig config, const TargetLimits& limits, Weight
       committed_(static_cast<size_t>(limits.max_sequences), 0),
       batch_(limits.max_rows, limits.max_sequences, cache_.page_table_stride()) {}
 
-Status Qwen3Target::load_weights() {
+Status DenseTarget::load_weights() {
   const TransformerConfig& transformer = config_.transformer;
   BLOCKDRAFT_ASSIGN(embed_tokens_,
                     store_.matrix("model.embed_tokens", transformer.vocab_size, transformer.hidden_size));
@@ -67,19 +67,19 @@ Status Qwen3Target::load_weights() {
   return {};
 }
 
-void Qwen3Target::reserve(int32_t slot, int32_t rows) { cache_.reserve(slot, committed_length(slot) + rows); }
+void DenseTarget::reserve(int32_t slot, int32_t rows) { cache_.reserve(slot, committed_length(slot) + rows); }
 
-void Qwen3Target::commit(int32_t slot, int32_t rows) {
+void DenseTarget::commit(int32_t slot, int32_t rows) {
   committed_[static_cast<size_t>(slot)] += rows;
   cache_.truncate(slot, committed_length(slot));
 }
 
-void Qwen3Target::reset(int32_t slot) {
+void DenseTarget::reset(int32_t slot) {
   committed_[static_cast<size_t>(slot)] = 0;
   cache_.truncate(slot, 0);
 }
 
-BatchView Qwen3Target::lay_out(std::span<const SequenceRows> sequences) {
+BatchView DenseTarget::lay_out(std::span<const SequenceRows> sequences) {
   batch_.clear();
   for (const SequenceRows& sequence : sequences) {
     CHECK(sequence.first_position == committed_length(sequence.slot));
@@ -89,7 +89,7 @@ BatchView Qwen3Target::lay_out(std::span<const SequenceRows> sequences) {
   return batch_.view();
 }
 
-void Qwen3Target::copy_taps(const TargetPass& pass, int32_t layer_id, ConstTensorView h) const {
+void DenseTarget::copy_taps(const TargetPass& pass, int32_t layer_id, ConstTensorView h) const {
   const int64_t hidden = h.dim(1);
   for (size_t tap = 0; tap < pass.tap_layer_ids.size(); ++tap) {
     if (pass.tap_layer_ids[tap] != layer_id) continue;
@@ -100,7 +100,7 @@ void Qwen3Target::copy_taps(const TargetPass& pass, int32_t layer_id, ConstTenso
   }
 }
 
-void Qwen3Target::forward(Context& context, const TargetPass& pass) {
+void DenseTarget::forward(Context& context, const TargetPass& pass) {
   const ArenaScope scope(*context.arena);
   const TransformerConfig& transformer = config_.transformer;
   const BatchView batch = lay_out(pass.sequences);
@@ -123,25 +123,25 @@ void Qwen3Target::forward(Context& context, const TargetPass& pass) {
   }
 }
 
-size_t Qwen3Target::scratch_bytes(int32_t num_threads) const {
+size_t DenseTarget::scratch_bytes(int32_t num_threads) const {
   const TransformerConfig& transformer = config_.transformer;
   return arena_bytes_f32(static_cast<int64_t>(limits_.max_rows) * transformer.hidden_size) +
          arena_bytes_f32(static_cast<int64_t>(limits_.max_rows) * transformer.head_dim) +
          decoder_layer_scratch_bytes(transformer, num_threads, limits_.max_rows);
 }
 
-int64_t Qwen3Target::weight_bytes() const {
+int64_t DenseTarget::weight_bytes() const {
   int64_t bytes = lm_head_.size_bytes();
   for (const DecoderLayer& layer : layers_) bytes += decoder_layer_bytes(layer);
   return bytes;
 }
 
-int64_t Qwen3Target::state_bytes_per_position() const {
+int64_t DenseTarget::state_bytes_per_position() const {
   return 2 * config_.transformer.key_value_size() * config_.transformer.num_hidden_layers *
          static_cast<int64_t>(sizeof(float));
 }
 
-int64_t Qwen3Target::flops_per_row() const {
+int64_t DenseTarget::flops_per_row() const {
   int64_t flops = 2 * lm_head_.out_features * lm_head_.in_features;
   for (const DecoderLayer& layer : layers_) flops += decoder_layer_flops_per_row(layer);
   return flops;

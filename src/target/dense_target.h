@@ -1,4 +1,5 @@
-// Qwen3 targets: dense decoder layers, full causal attention, tied or untied head.
+// Dense targets, Qwen3 and Llama: full causal attention in every layer, tied or untied head. What differs between the
+// two is in their configs: norms on the heads of q and k, biases, rope.
 #pragma once
 
 #include <memory>
@@ -12,7 +13,7 @@
 
 namespace blockdraft {
 
-class Qwen3Target : public Target {
+class DenseTarget : public Target {
  public:
   static Result<std::unique_ptr<Target>> load(const std::filesystem::path& folder, const TargetConfig& config,
                                               const TargetLimits& limits);
@@ -36,7 +37,7 @@ class Qwen3Target : public Target {
   int64_t flops_per_row() const override;
 
  private:
-  Qwen3Target(TargetConfig config, const TargetLimits& limits, WeightStore store, KvCache cache);
+  DenseTarget(TargetConfig config, const TargetLimits& limits, WeightStore store, KvCache cache);
   static KvCacheShape cache_shape(const TargetConfig& config, const TargetLimits& limits);
   Status load_weights();
   BatchView lay_out(std::span<const SequenceRows> sequences);

@@ -50,6 +50,7 @@ Result<DraftKeys> DraftKeys::open(const ConfigReader& config, std::vector<std::s
   DraftKeys keys(config, warnings);
   BLOCKDRAFT_ASSIGN(keys.dflash_config_, config.optional_object("dflash_config"));
   BLOCKDRAFT_ASSIGN(keys.dspark_config_, config.optional_object("dspark_config"));
+  BLOCKDRAFT_ASSIGN(keys.transformer_, config.optional_object("transformer_layer_config"));
   if (keys.dflash_config_) keys.warn_of_unknown_keys(*keys.dflash_config_, *config.find("dflash_config").value);
   if (keys.dspark_config_) keys.warn_of_unknown_keys(*keys.dspark_config_, *config.find("dspark_config").value);
   return keys;
@@ -76,7 +77,7 @@ std::vector<ConfigValue> DraftKeys::copies(std::string_view key) const {
   return found;
 }
 
-ConfigValue DraftKeys::find(std::string_view key) {
+ConfigValue DraftKeys::find(std::string_view key) const {
   const std::vector<ConfigValue> found = copies(key);
   if (found.empty()) return {nullptr, std::string(key)};
   for (const ConfigValue& copy : found) {
@@ -89,19 +90,19 @@ ConfigValue DraftKeys::find(std::string_view key) {
   return found.front();
 }
 
-Result<std::optional<int64_t>> DraftKeys::optional_integer(std::string_view key, IntegerRange range) {
+Result<std::optional<int64_t>> DraftKeys::optional_integer(std::string_view key, IntegerRange range) const {
   return optionally<int64_t>(find(key), [&](const ConfigValue& found) { return integer_from(config_, found, range); });
 }
 
-Result<std::optional<double>> DraftKeys::optional_number(std::string_view key) {
+Result<std::optional<double>> DraftKeys::optional_number(std::string_view key) const {
   return optionally<double>(find(key), [&](const ConfigValue& found) { return number_from(config_, found); });
 }
 
-Result<std::optional<bool>> DraftKeys::optional_boolean(std::string_view key) {
+Result<std::optional<bool>> DraftKeys::optional_boolean(std::string_view key) const {
   return optionally<bool>(find(key), [&](const ConfigValue& found) { return boolean_from(config_, found); });
 }
 
-Result<std::optional<std::string>> DraftKeys::optional_string(std::string_view key) {
+Result<std::optional<std::string>> DraftKeys::optional_string(std::string_view key) const {
   return optionally<std::string>(find(key), [&](const ConfigValue& found) { return string_from(config_, found); });
 }
 

@@ -18,6 +18,7 @@ enum class BlockLayout {
   in_place,  // row i is the guess for its own position; row 0, the anchor's, is not used
   shifted,   // row i is the guess for the position after it
 };
+const char* name_of(BlockLayout layout);  // "in place", "shifted"
 
 enum class DrafterFamily { dflash, dflash2, dspark };
 const char* name_of(DrafterFamily family);  // "DFlash", "DFlash2", "DSpark"
@@ -31,6 +32,7 @@ struct Dflash2Config {
 };
 
 enum class MarkovHeadType { vanilla, gated, rnn };
+const char* name_of(MarkovHeadType type);  // the checkpoint's own name
 
 struct DsparkConfig {
   int32_t markov_rank = 0;  // 0: no head, rows are chosen independently
@@ -59,7 +61,8 @@ struct DrafterConfig {
   BlockLayout layout = BlockLayout::in_place;
   int32_t block_size = 0;  // rows B the drafter was trained with
   int32_t mask_token_id = -1;
-  std::vector<int32_t> target_layer_ids;   // in file order, never sorted; z-lab numbering: output of decoder layer i
+  std::vector<int32_t>
+      target_layer_ids;  // in file order, never sorted; z-lab numbering: output of decoder layer i; -1: the embeddings
   bool target_layer_ids_computed = false;  // the config has none: the fallback of spec 1.3 was used, with a warning
   std::optional<int64_t> num_target_layers;
   int64_t target_hidden_size = 0;  // width of one tap
@@ -78,16 +81,21 @@ struct DrafterConfig {
 };
 
 // Reads `folder`/config.json with the precedence of spec 2.1 and validates as spec 2.8 says, as far as the config alone
-// allows. Refused, each by name: everything but plain DFlash for now (DFlash2, DSpark, Domino and speculators files,
-// the vendor variants of appendix A), unknown projector types, vendor keys that change the mathematics, a quantization
-// that the loader does not know is not looked at here: formats are decided per tensor.
-Result<DrafterConfig> read_drafter_config(const std::filesystem::path& folder);
+// allows: DFlash, DFlash2 and DSpark as z-lab, SpecForge, DeepSpec and speculators write them. Refused, each by name:
+// Domino and the vendor variants of appendix A, unknown projector types, keys that change the mathematics and belong to
+// another kind. A quantization is not looked at here: formats are decided per tensor.
+//
+// `layout_override` replaces what the config says of the layout, with a warning if the two differ; files in speculators
+// format may not say it (spec 1.8).
+Result<DrafterConfig> read_drafter_config(const std::filesystem::path& folder,
+                                          std::optional<BlockLayout> layout_override = {});
 
 // The same from a parsed config.json. `origin` names the document in errors and warnings; a document that is not an
 // object is refused.
-Result<DrafterConfig> read_drafter_config(const Json& document, std::string origin);
+Result<DrafterConfig> read_drafter_config(const Json& document, std::string origin,
+                                          std::optional<BlockLayout> layout_override = {});
 
-// target_layer_ids of spec 1.3 for a config without them: `num_target_layers` N, `num_hidden_layers` L.
+// target_layer_ids of spec 1.3 for a DFlash config without them: `num_target_layers` N, `num_hidden_layers` L.
 std::vector<int32_t> fallback_layer_ids(int64_t num_target_layers, int64_t num_hidden_layers);
 
 }  // namespace blockdraft

@@ -21,7 +21,8 @@ Result<LayerType> parse_layer_type(const ConfigReader& config, const ConfigValue
   return unsupported_value(config, found, "\"full_attention\" or \"sliding_attention\"");
 }
 
-Result<std::vector<LayerType>> read_layer_types(const ConfigReader& config, int64_t num_hidden_layers) {
+Result<std::vector<LayerType>> read_layer_types(const ConfigReader& config, const DrafterKind& kind,
+                                                int64_t num_hidden_layers) {
   const ConfigValue list = config.find("layer_types");
   if (!list.value->is_array()) return config.wrong_value(list, "a list of strings");
   const size_t count = list.value->size();
@@ -32,6 +33,11 @@ Result<std::vector<LayerType>> read_layer_types(const ConfigReader& config, int6
   std::vector<LayerType> types;
   for (size_t layer = 0; layer < count; ++layer) {
     BLOCKDRAFT_ASSIGN(const LayerType type, parse_layer_type(config, list, layer));
+    if (kind.format == DrafterFormat::deepspec && type != LayerType::full_attention) {
+      const ConfigValue found{&(*list.value)[layer], fmt::format("{}[{}]", list.name, layer)};
+      return unsupported_value(config, found,
+                               "\"full_attention\", the only type with architecture " + kind.architecture);
+    }
     types.push_back(type);
   }
   return types;
@@ -44,8 +50,9 @@ struct CausalityKeys {
 };
 
 // Readers disagree whether these keys count in other places, so there they are refused.
-Status refuse_misplaced(DraftKeys& keys) {
-  for (const std::optional<ConfigReader>& nested : {keys.dflash_config(), keys.dspark_config()}) {
+Status refuse_misplaced(const DraftKeys& keys) {
+  for (const std::optional<ConfigReader>& nested :
+       {keys.dflash_config(), keys.dspark_config(), keys.transformer_layer_config()}) {
     if (nested && nested->has("is_causal")) {
       return nested->wrong_value(nested->find("is_causal"), "that key at the top level");
     }
@@ -59,7 +66,8 @@ Status refuse_misplaced(DraftKeys& keys) {
   return {};
 }
 
-Result<CausalityKeys> read_causality(DraftKeys& keys, std::vector<std::string>& warnings) {
+Result<CausalityKeys> read_causality(const DraftKeys& keys, const DrafterKind& kind,
+                                     std::vector<std::string>& warnings) {
   BLOCKDRAFT_TRY(refuse_misplaced(keys));
   CausalityKeys causality;
   BLOCKDRAFT_ASSIGN(causality.all_layers, keys.config().optional_boolean("is_causal"));
@@ -72,14 +80,18 @@ Result<CausalityKeys> read_causality(DraftKeys& keys, std::vector<std::string>& 
     if (!causality.all_layers) causality.all_layers = causal;
   }
   BLOCKDRAFT_ASSIGN(const auto non_causal, keys.optional_boolean("sliding_window_non_causal"));
-  if (non_causal) causality.sliding_layers = !*non_causal;
+  if (non_causal) {
+    causality.sliding_layers = !*non_causal;
+  } else if (kind.format == DrafterFormat::speculators && kind.family == DrafterFamily::dflash2) {
+    causality.sliding_layers = false;  // that format's default for this family (spec 2.2)
+  }
   return causality;
 }
 
 // The other way to say that layers slide: use_swa, for all layers at once, where there are no layer_types (spec 2.2).
-Result<bool> all_layers_slide(DraftKeys& keys, std::vector<std::string>& warnings) {
+Result<bool> all_layers_slide(const DraftKeys& keys, std::vector<std::string>& warnings) {
   BLOCKDRAFT_ASSIGN(const auto use_swa, keys.optional_boolean("use_swa"));
-  const ConfigReader& config = keys.config();
+  const ConfigReader& config = keys.transformer();
   if (use_swa.value_or(false) && config.has("layer_types")) {
     warnings.push_back(disagreement(config, config.find("layer_types"), keys.find("use_swa")));
     return false;
@@ -88,8 +100,8 @@ Result<bool> all_layers_slide(DraftKeys& keys, std::vector<std::string>& warning
 }
 
 // The window of sliding layers, 0 where it is switched off.
-Result<int32_t> read_window(DraftKeys& keys, bool by_use_swa, std::vector<std::string>& warnings) {
-  const ConfigReader& config = keys.config();
+Result<int32_t> read_window(const DraftKeys& keys, bool by_use_swa, std::vector<std::string>& warnings) {
+  const ConfigReader& config = keys.transformer();
   BLOCKDRAFT_ASSIGN(const auto use_sliding_window, config.optional_boolean("use_sliding_window"));
   const bool switched_off = use_sliding_window.has_value() && !*use_sliding_window;
   if (!by_use_swa) {
@@ -103,7 +115,7 @@ Result<int32_t> read_window(DraftKeys& keys, bool by_use_swa, std::vector<std::s
   }
   const ConfigValue size = keys.find("swa_window_size");
   if (size.value == nullptr)
-    return config.missing("swa_window_size", fmt::format("a window, as '{}' is true", use_swa.name));
+    return keys.config().missing("swa_window_size", fmt::format("a window, as '{}' is true", use_swa.name));
   const ConfigValue other = config.find("sliding_window");
   if (other.value != nullptr && *other.value != *size.value) warnings.push_back(disagreement(config, size, other));
   BLOCKDRAFT_ASSIGN(const int64_t window, integer_from(config, size, kWindow));
@@ -124,16 +136,17 @@ Status warn_of_unused_window(const ConfigReader& config, std::vector<std::string
 
 }  // namespace
 
-Result<std::vector<DrafterLayerConfig>> read_drafter_layers(DraftKeys& keys, int64_t num_hidden_layers,
+Result<std::vector<DrafterLayerConfig>> read_drafter_layers(const DraftKeys& keys, const DrafterKind& kind,
+                                                            int64_t num_hidden_layers,
                                                             std::vector<std::string>& warnings) {
-  const ConfigReader& config = keys.config();
+  const ConfigReader& config = keys.transformer();
   BLOCKDRAFT_ASSIGN(const bool by_use_swa, all_layers_slide(keys, warnings));
   std::vector<LayerType> types(static_cast<size_t>(num_hidden_layers),
                                by_use_swa ? LayerType::sliding_attention : LayerType::full_attention);
   if (config.has("layer_types")) {
-    BLOCKDRAFT_ASSIGN(types, read_layer_types(config, num_hidden_layers));
+    BLOCKDRAFT_ASSIGN(types, read_layer_types(config, kind, num_hidden_layers));
   }
-  BLOCKDRAFT_ASSIGN(const CausalityKeys causality, read_causality(keys, warnings));
+  BLOCKDRAFT_ASSIGN(const CausalityKeys causality, read_causality(keys, kind, warnings));
 
   std::optional<int32_t> window;  // read once some layer slides
   std::vector<DrafterLayerConfig> layers;

@@ -17,9 +17,10 @@ PairingCheck check_layer_count(const DrafterConfig& drafter, const TargetFacts& 
 }
 
 PairingCheck check_layer_ids(const DrafterConfig& drafter, const TargetFacts& target) {
-  const int32_t largest = *std::ranges::max_element(drafter.target_layer_ids);
-  return {"target layer ids", fmt::format("0 to {}", target.num_hidden_layers - 1),
-          fmt::format("{}", fmt::join(drafter.target_layer_ids, ", ")), largest < target.num_hidden_layers};
+  const auto [smallest, largest] = std::ranges::minmax_element(drafter.target_layer_ids);
+  const char* first = *smallest < 0 ? "-1 (the embeddings)" : "0";
+  return {"target layer ids", fmt::format("{} to {}", first, target.num_hidden_layers - 1),
+          fmt::format("{}", fmt::join(drafter.target_layer_ids, ", ")), *largest < target.num_hidden_layers};
 }
 
 PairingCheck check_vocabulary(const DrafterConfig& drafter, const TargetFacts& target) {

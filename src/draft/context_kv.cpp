@@ -50,6 +50,19 @@ void ContextKv::reset(int32_t slot) {
   cache_.truncate(slot, 0);
 }
 
+int32_t ContextKv::earliest_length(int32_t slot) const {
+  const auto first_held = static_cast<int32_t>(cache_.first_position_held(slot));
+  if (first_held == 0) return 0;
+  // A row at position p sees p - window + 1 and what follows.
+  return std::min(length(slot), first_held + largest_window_ - 1);
+}
+
+void ContextKv::truncate(int32_t slot, int32_t length) {
+  CHECK(length >= earliest_length(slot) && length <= this->length(slot));
+  length_[static_cast<size_t>(slot)] = length;
+  cache_.truncate(slot, length);
+}
+
 void ContextKv::append_rows(int32_t slot, int32_t num_rows) {
   int32_t& length = length_[static_cast<size_t>(slot)];
   // The rows to come are queried from `length` on at the earliest, so keys below its window are done with.

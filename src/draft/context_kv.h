@@ -30,6 +30,10 @@ class ContextKv {
               std::span<const TapRows> rows);
   size_t scratch_bytes() const;
 
+  // The earliest position that the sequence can be truncated to: 0, or what the windows have let go of.
+  int32_t earliest_length(int32_t slot) const;
+  // Forgets the context from `length` on; length is from earliest_length() to length().
+  void truncate(int32_t slot, int32_t length);
   int32_t length(int32_t slot) const { return length_[static_cast<size_t>(slot)]; }
   void reset(int32_t slot);
   KvCache& cache() { return cache_; }

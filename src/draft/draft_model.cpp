@@ -12,7 +12,7 @@
 namespace blockdraft {
 
 Result<std::unique_ptr<DraftModel>> DraftModel::load(const std::filesystem::path& folder, const DrafterConfig& config,
-                                                     const TargetTensors& target, const DrafterLimits& limits) {
+                                                     const TargetWeights& target, const DrafterLimits& limits) {
   BLOCKDRAFT_TRY(require_pairing(config, {.hidden_size = target.embed_tokens.in_features,
                                           .num_hidden_layers = target.num_hidden_layers,
                                           .vocab_size = target.embed_tokens.out_features,
@@ -38,7 +38,7 @@ DraftModel::DraftModel(DrafterConfig config, const DrafterLimits& limits, const 
       batch_(static_cast<int32_t>(max_block_rows()), limits.max_sequences, context_kv_.cache().page_table_stride()),
       block_ids_(static_cast<size_t>(config_.block_size), config_.mask_token_id) {}
 
-Status DraftModel::load_weights(const TargetTensors& target) {
+Status DraftModel::load_weights(const TargetWeights& target) {
   BLOCKDRAFT_ASSIGN(weights_, load_drafter_weights(store_, config_));
   selection_ = make_selection(config_, weights_);
   embed_tokens_ = weights_.embed_tokens.value_or(target.embed_tokens);

@@ -20,7 +20,7 @@
 namespace blockdraft {
 
 // What a drafter borrows of its target. The bytes behind the views must outlive the drafter.
-struct TargetTensors {
+struct TargetWeights {
   WeightView embed_tokens;       // [vocabulary, hidden]
   WeightView lm_head;            // [vocabulary, hidden]
   float embedding_scale = 1.0f;  // what the target multiplies embedding rows by
@@ -37,13 +37,20 @@ class DraftModel : public DraftSource {
  public:
   // Reads the folder's config and weights, and checks that they fit the target.
   static Result<std::unique_ptr<DraftModel>> load(const std::filesystem::path& folder, const DrafterConfig& config,
-                                                  const TargetTensors& target, const DrafterLimits& limits);
+                                                  const TargetWeights& target, const DrafterLimits& limits);
 
   int32_t trained_width() const override { return config_.trained_width(); }
   std::span<const int32_t> target_layer_ids() const override { return config_.target_layer_ids; }
   void extend_context(Context& context, ConstTensorView taps, std::span<const TapRows> rows) override;
   Status propose(Context& context, std::span<const DraftRequest> requests, const Drafts& drafts) override;
   void reset(int32_t slot) override { context_kv_.reset(slot); }
+  // Context positions 0 .. context_length() - 1 are there; truncate_context() takes lengths from the earliest one on.
+  int32_t context_length(int32_t slot) const { return context_kv_.length(slot); }
+  int32_t earliest_context_length(int32_t slot) const { return context_kv_.earliest_length(slot); }
+  void truncate_context(int32_t slot, int32_t length) { context_kv_.truncate(slot, length); }
+  bool has_confidence() const {
+    return config_.family == DrafterFamily::dspark && config_.dspark.enable_confidence_head;
+  }
   size_t state_bytes() const override { return KvCache::size_bytes(shape_); }
   size_t scratch_bytes(int32_t num_threads) const override;
 
@@ -71,7 +78,7 @@ class DraftModel : public DraftSource {
  private:
   DraftModel(DrafterConfig config, const DrafterLimits& limits, const KvCacheShape& shape, WeightStore store,
              KvCache cache);
-  Status load_weights(const TargetTensors& target);
+  Status load_weights(const TargetWeights& target);
   ConstTensorView inv_freq() const { return view_f32(inv_freq_.data(), Shape{static_cast<int64_t>(inv_freq_.size())}); }
   int64_t max_block_rows() const { return static_cast<int64_t>(config_.block_size) * limits_.max_sequences; }
 

@@ -27,10 +27,13 @@ struct DraftRequest {
   int32_t width = 0;      // 1 to trained_width()
 };
 
-// What a call proposes. Both arrays are the caller's.
+// What a call proposes. The arrays are the caller's.
 struct Drafts {
   std::span<int32_t> ids;     // [sum of requested widths], in the order of the requests
   std::span<int32_t> widths;  // [requests] leading drafts of each that are worth verifying: 0 to the requested width
+  // [drafts] or empty: how likely each draft is to be accepted if those before it are. Written by drafters with a
+  // confidence head only (DraftModel::has_confidence).
+  std::span<float> confidences = {};
 };
 
 // The usual case: every draft is to be verified.

@@ -177,9 +177,11 @@ void MarkovSelection::hand_out(const SelectionInput& input, const Group& group, 
       const int32_t draft = group.first_draft[i] + static_cast<int32_t>(step);
       int32_t& width = drafts.widths[static_cast<size_t>(group.request[i])];
       drafts.ids[static_cast<size_t>(draft)] = group.choices[row];
-      const bool doubtful =
-          config_.enable_confidence_head && sigmoid(*group.confidence.row(row)) < input.confidence_threshold;
-      if (doubtful) width = std::min(width, static_cast<int32_t>(step));
+      if (config_.enable_confidence_head) {
+        const float confidence = sigmoid(*group.confidence.row(row));
+        if (!drafts.confidences.empty()) drafts.confidences[static_cast<size_t>(draft)] = confidence;
+        if (confidence < input.confidence_threshold) width = std::min(width, static_cast<int32_t>(step));
+      }
       if (input.trace == nullptr) continue;
       const int64_t vocabulary = group.logits.dim(1);
       std::copy_n(group.logits.row(row), vocabulary, input.trace->logits.begin() + draft * vocabulary);

@@ -36,7 +36,7 @@ Result<Models> open_models(const TargetConfig& config, const ModelOptions& optio
                                                 .max_positions = options.max_positions,
                                                 .max_rows = max_target_rows(engine_options)}));
   if (drafter_config) {
-    const TargetTensors tensors{.embed_tokens = models.target->embed_tokens(),
+    const TargetWeights tensors{.embed_tokens = models.target->embed_tokens(),
                                 .lm_head = models.target->lm_head(),
                                 .embedding_scale = models.target->embedding_scale(),
                                 .num_hidden_layers = facts.num_hidden_layers,

@@ -47,6 +47,8 @@ void PageTable::free_below(PagePool& pool, int64_t position) {
   while (begin_ < first_kept && begin_ < end_) drop(pool, begin_++);
 }
 
+int64_t PageTable::first_position_held() const { return static_cast<int64_t>(begin_) * kPageSize; }
+
 void PageTable::drop(PagePool& pool, int32_t entry) {
   pool.give_back(entries_[static_cast<size_t>(entry)]);
   entries_[static_cast<size_t>(entry)] = kNoPage;

@@ -38,6 +38,7 @@ class PageTable {
   void free_below(PagePool& pool, int64_t position);
 
   std::span<const int32_t> entries() const { return entries_; }
+  int64_t first_position_held() const;  // of the page held first; of the next one to be taken if none is held
   int32_t num_pages_held() const { return end_ - begin_; }
 
  private:

@@ -36,6 +36,7 @@ class KvCache {
   void reserve(int32_t slot, int64_t positions);  // room for positions 0 .. positions - 1
   void truncate(int32_t slot, int64_t positions);
   void free_below(int32_t slot, int64_t position);
+  int64_t first_position_held(int32_t slot) const { return tables_[static_cast<size_t>(slot)].first_position_held(); }
   int32_t num_free_pages() const { return pool_.num_free(); }
   int32_t num_pages() const { return pool_.num_pages(); }
 

@@ -119,7 +119,7 @@ struct Runner {
 Result<Comparison> run_drafter_case(Context& context, const Case& fixture) {
   BLOCKDRAFT_ASSIGN(const DrafterConfig config, read_drafter_config(fixture.folder));
   const WeightView embed_tokens = fixture.matrix("embed_tokens");
-  const TargetTensors target{.embed_tokens = embed_tokens,
+  const TargetWeights target{.embed_tokens = embed_tokens,
                              .lm_head = fixture.matrix("lm_head"),
                              .num_hidden_layers = config.num_target_layers.value_or(0),
                              .num_choices = embed_tokens.out_features};

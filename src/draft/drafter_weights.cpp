@@ -85,23 +85,32 @@ Status load_selector(WeightStore& store, const DrafterConfig& config, SelectorWe
   return {};
 }
 
+// Older SpecForge files keep the two heads in a container (spec 3.4).
+std::string head_name(const WeightStore& store, const std::string& head, std::string_view matrix) {
+  const std::string contained = "logit_head." + head;
+  const std::string weight = fmt::format("{}.{}.weight", contained, matrix);
+  return store.has(weight) || store.has(weight + "_packed") ? contained : head;
+}
+
 Status load_markov(WeightStore& store, const DrafterConfig& config, MarkovWeights& markov) {
   const DsparkConfig& dspark = config.dspark;
   const int64_t rank = dspark.markov_rank;
   const int64_t hidden = config.transformer.hidden_size;
+  const std::string head = head_name(store, "markov_head", "markov_w1");
   if (rank > 0) {
-    BLOCKDRAFT_ASSIGN(markov.markov_w1, store.matrix("markov_head.markov_w1", config.transformer.vocab_size, rank));
-    BLOCKDRAFT_ASSIGN(markov.markov_w2, store.matrix("markov_head.markov_w2", config.draft_vocab_size, rank));
+    BLOCKDRAFT_ASSIGN(markov.markov_w1, store.matrix(head + ".markov_w1", config.transformer.vocab_size, rank));
+    BLOCKDRAFT_ASSIGN(markov.markov_w2, store.matrix(head + ".markov_w2", config.draft_vocab_size, rank));
   }
   if (rank > 0 && dspark.markov_head_type == MarkovHeadType::gated) {
-    BLOCKDRAFT_ASSIGN(markov.gate_proj, store.matrix("markov_head.gate_proj", rank, hidden + rank, true));
+    BLOCKDRAFT_ASSIGN(markov.gate_proj, store.matrix(head + ".gate_proj", rank, hidden + rank, true));
   }
   if (rank > 0 && dspark.markov_head_type == MarkovHeadType::rnn) {
-    BLOCKDRAFT_ASSIGN(markov.joint_proj, store.matrix("markov_head.joint_proj", 3 * rank, 2 * rank + hidden, true));
+    BLOCKDRAFT_ASSIGN(markov.joint_proj, store.matrix(head + ".joint_proj", 3 * rank, 2 * rank + hidden, true));
   }
   if (dspark.enable_confidence_head) {
     const int64_t width = hidden + (dspark.confidence_head_with_markov ? rank : 0);
-    BLOCKDRAFT_ASSIGN(markov.confidence, store.matrix("confidence_head.proj", 1, width, true));
+    const std::string proj = head_name(store, "confidence_head", "proj") + ".proj";
+    BLOCKDRAFT_ASSIGN(markov.confidence, store.matrix(proj, 1, width, true));
   }
   return {};
 }

@@ -95,7 +95,7 @@ struct MemoryPlanItem {
 // What is open, and what a pass has to read.
 struct EngineInfo {
   std::string target_kind;   // "Qwen3ForCausalLM"
-  std::string drafter_kind;  // "DFlash"; empty without a drafter
+  std::string drafter_kind;  // "DFlash", "DFlash2" or "DSpark"; empty without a drafter
   int32_t trained_width = 0;
   int32_t draft_tokens = 0;  // in use; 0 without a drafter
   int32_t threads = 0;

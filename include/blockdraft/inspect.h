@@ -21,7 +21,7 @@ struct ReportLine {
 
 struct FolderReport {
   bool is_drafter = false;
-  std::string kind;               // "Qwen3ForCausalLM", "DFlash"
+  std::string kind;               // "Qwen3ForCausalLM"; "DFlash", "DFlash2" or "DSpark"
   std::vector<ReportLine> lines;  // family, extents, rope, taps, windows, formats, in the order to show them
   int64_t parameters = 0;         // numbers in the weight files, scales not counted
   int64_t weight_bytes = 0;

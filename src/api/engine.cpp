@@ -47,7 +47,7 @@ EngineInfo describe(const Models& models, const EngineOptions& options, int64_t 
   }
   if (models.drafter == nullptr) return info;
   const DraftModel& drafter = *models.drafter;
-  info.drafter_kind = "DFlash";
+  info.drafter_kind = name_of(drafter.config().family);
   info.trained_width = drafter.trained_width();
   info.mapped_bytes += static_cast<int64_t>(drafter.mapped_bytes());
   info.propose_weight_bytes = drafter.propose_weight_bytes();

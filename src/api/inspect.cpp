@@ -62,11 +62,27 @@ std::string describe_layers(const std::vector<DrafterLayerConfig>& layers) {
   return text;
 }
 
+void add_dflash2(Lines& lines, const Dflash2Config& config) {
+  lines.add("convolutions", "{} taps, groups of {} channels", config.conv_kernel_size, config.conv_group_size);
+  lines.add("candidate selector", "rank {}, {} candidates a row", config.selector_rank, config.selector_top_k);
+}
+
+void add_dspark(Lines& lines, const DsparkConfig& config) {
+  lines.add("markov head", "{}",
+            config.markov_rank == 0 ? std::string("none")
+                                    : fmt::format("{}, rank {}", name_of(config.markov_head_type), config.markov_rank));
+  lines.add("confidence head", "{}",
+            !config.enable_confidence_head       ? "none"
+            : config.confidence_head_with_markov ? "of hidden state and token before"
+                                                 : "of hidden state");
+}
+
 void add_drafter(Lines& lines, const DrafterConfig& config) {
   const bool in_place = config.layout == BlockLayout::in_place;
   lines.add("block", "{} rows, {} drafts a cycle ({})", config.block_size, config.trained_width(),
             in_place ? "in place: a row guesses its own position" : "shifted: a row guesses the next position");
-  lines.add("taps", "outputs of target layers {}{}", fmt::join(config.target_layer_ids, ", "),
+  lines.add("taps", "outputs of target layers {}{}{}", fmt::join(config.target_layer_ids, ", "),
+            std::ranges::count(config.target_layer_ids, -1) == 0 ? "" : " (-1: the embeddings)",
             config.target_layer_ids_computed ? " (computed: the config has none)" : "");
   lines.add("mask id", "{}", config.mask_token_id);
   lines.add("attention", "{}", describe_layers(config.layers));
@@ -76,6 +92,8 @@ void add_drafter(Lines& lines, const DrafterConfig& config) {
   if (config.input_embedding_scale) lines.add("embedding scale", "{:g}", *config.input_embedding_scale);
   if (config.output_multiplier != 1.0f) lines.add("output multiplier", "{:g}", config.output_multiplier);
   if (config.final_logit_softcapping > 0) lines.add("logit softcap", "{:g}", config.final_logit_softcapping);
+  if (config.family == DrafterFamily::dflash2) add_dflash2(lines, config.dflash2);
+  if (config.family == DrafterFamily::dspark) add_dspark(lines, config.dspark);
 }
 
 bool is_scale(std::string_view name) {
@@ -126,7 +144,7 @@ Result<FolderReport> inspect_folder(const std::filesystem::path& folder) {
   } else {
     BLOCKDRAFT_ASSIGN(const DrafterConfig config, read_drafter_config(folder));
     report.is_drafter = true;
-    report.kind = "DFlash";
+    report.kind = name_of(config.family);
     report.warnings = config.warnings;
     add_drafter(lines, config);
     add_transformer(lines, config.transformer);

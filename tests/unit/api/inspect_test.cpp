@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/temp_dir.h"
+
 namespace blockdraft {
 namespace {
 
@@ -35,6 +37,7 @@ TEST(Inspect, DescribesADrafter) {
   const auto report = inspect_folder(kDemo + "pycode-14m-dflash");
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_TRUE(report->is_drafter);
+  EXPECT_EQ(report->kind, "DFlash");
   EXPECT_THAT(value_of(*report, "block"), HasSubstr("8 rows, 7 drafts"));
   EXPECT_THAT(value_of(*report, "taps"), HasSubstr("1, 4, 6"));
   EXPECT_EQ(value_of(*report, "attention"), "whole context, both ways in the block (layers 0 to 1)");
@@ -52,10 +55,33 @@ TEST(Inspect, ReportsThePairingItemByItem) {
   EXPECT_THAT(foreign->problem(), HasSubstr("hidden size is 64, the target has 384"));
 }
 
+TEST(Inspect, DescribesWhatOneFamilyHas) {
+  const auto dflash2 = inspect_folder(kDemo + "pycode-14m-dflash2");
+  ASSERT_TRUE(dflash2) << dflash2.error().message;
+  EXPECT_EQ(dflash2->kind, "DFlash2");
+  EXPECT_EQ(value_of(*dflash2, "convolutions"), "2 taps, groups of 16 channels");
+  EXPECT_EQ(value_of(*dflash2, "candidate selector"), "rank 64, 16 candidates a row");
+
+  const auto dspark = inspect_folder(kDemo + "pycode-14m-dspark");
+  ASSERT_TRUE(dspark) << dspark.error().message;
+  EXPECT_EQ(dspark->kind, "DSpark");
+  EXPECT_EQ(value_of(*dspark, "block"), "7 rows, 7 drafts a cycle (shifted: a row guesses the next position)");
+  EXPECT_EQ(value_of(*dspark, "markov head"), "vanilla, rank 64");
+  EXPECT_EQ(value_of(*dspark, "confidence head"), "of hidden state and token before");
+
+  const auto no_heads = inspect_folder(BLOCKDRAFT_SOURCE_DIR "/tests/golden/dspark_no_markov");
+  ASSERT_TRUE(no_heads) << no_heads.error().message;
+  EXPECT_EQ(value_of(*no_heads, "markov head"), "none");
+  EXPECT_EQ(value_of(*no_heads, "confidence head"), "none");
+  EXPECT_EQ(value_of(*no_heads, "taps"), "outputs of target layers -1, 2, 4 (-1: the embeddings)");
+}
+
 TEST(Inspect, NamesWhatItCannotRead) {
-  const auto report = inspect_folder(kDemo + "pycode-14m-dflash2");
+  const TempDir folder;
+  write_file(folder.path() / "config.json", R"({"architectures": ["DominoDraftModel"]})");
+  const auto report = inspect_folder(folder.path());
   ASSERT_FALSE(report);
-  EXPECT_THAT(report.error().message, HasSubstr("DFlash2"));
+  EXPECT_THAT(report.error().message, HasSubstr("a Domino drafter"));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Stored number formats to float32, exactly. Loads go through memcpy: tensors in files need not be aligned.
+// Stored number formats to float32, exactly, and float32 to them, to nearest even. Loads go through memcpy: tensors in
+// files need not be aligned.
 #pragma once
 
 #include <bit>
@@ -38,6 +39,35 @@ inline float float_from_f8_e4m3(uint8_t bits) {
   const uint32_t sign = static_cast<uint32_t>(bits & 0x80u) << 24;
   const uint32_t magnitude = static_cast<uint32_t>(bits & 0x7fu) << 20;
   return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) * 0x1p120f));
+}
+
+// To nearest even; beyond 448 to 448. Precondition: not NaN. Below the least normal number, 2^-6, codes are multiples
+// of 2^-9, which is the spacing of floats from 2^14 on: the sum there rounds as wanted.
+inline uint8_t f8_e4m3_from_float(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  const uint32_t magnitude = bits & 0x7fffffffu;
+  uint32_t code = ((magnitude + 0x7ffffu + ((magnitude >> 20) & 1u)) >> 20) - (120u << 3);
+  if (magnitude < std::bit_cast<uint32_t>(0x1p-6f)) {
+    code = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0x1p14f) - std::bit_cast<uint32_t>(0x1p14f);
+  }
+  return static_cast<uint8_t>((bits >> 24 & 0x80u) | (code < 0x7eu ? code : 0x7eu));
+}
+
+// E2M1: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives (bit 3). Only the low four bits count.
+constexpr float float_from_e2m1(uint8_t code) {
+  constexpr float kMagnitudes[] = {0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f};
+  return (code & 8) != 0 ? -kMagnitudes[code & 7] : kMagnitudes[code & 7];
+}
+
+// To nearest even (of two equally near ones the even code); beyond 6 to 6. Precondition: not NaN.
+inline uint8_t e2m1_from_float(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  const uint32_t magnitude = bits & 0x7fffffffu;
+  uint32_t code = ((magnitude + 0x1fffffu + ((magnitude >> 22) & 1u)) >> 22) - (126u << 1);
+  if (magnitude < std::bit_cast<uint32_t>(1.0f)) {
+    code = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0x1p22f) - std::bit_cast<uint32_t>(0x1p22f);
+  }
+  return static_cast<uint8_t>((bits >> 28 & 8u) | (code < 7u ? code : 7u));
 }
 
 }  // namespace blockdraft

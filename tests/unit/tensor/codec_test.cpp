@@ -1,6 +1,7 @@
 // Every code of every small format against a value computed by definition in double.
 #include "tensor/codec.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -98,6 +99,58 @@ TEST(Codec, Bf16AtTheEdges) {
   for (const uint32_t bits : {0x7f800001u, 0xff800001u, 0x7fffffffu, 0xffffffffu, 0x7fc00000u}) {
     EXPECT_TRUE(std::isnan(float_from_bf16(bf16_from_float(std::bit_cast<float>(bits))))) << bits;
   }
+}
+
+TEST(Codec, E2m1EveryCode) {
+  for (uint32_t code = 0; code < 16; ++code) {
+    expect_same_bits(float_from_e2m1(static_cast<uint8_t>(code)), by_definition(code, 2, 1), code);
+  }
+  EXPECT_EQ(float_from_e2m1(7), 6.0f);
+}
+
+// The nearest of all codes up to `largest`, by distance in double; on a tie the even one.
+uint32_t nearest_code(float value, int exponent_bits, int mantissa_bits, uint32_t largest) {
+  // Far beyond the largest code, the distances to all of them round to one number.
+  const double magnitude = std::min(std::abs(static_cast<double>(value)), 1e6);
+  uint32_t best = 0;
+  for (uint32_t code = 1; code <= largest; ++code) {
+    const double distance = std::abs(by_definition(code, exponent_bits, mantissa_bits) - magnitude);
+    const double least = std::abs(by_definition(best, exponent_bits, mantissa_bits) - magnitude);
+    if (distance < least || (distance == least && code % 2 == 0)) best = code;
+  }
+  return best | (std::signbit(value) ? 1u << (exponent_bits + mantissa_bits) : 0u);
+}
+
+// Each midpoint of two neighbours, the floats on both sides of it, and random ones of every size that matters.
+template <class Check>
+void for_values_to_round(int exponent_bits, int mantissa_bits, uint32_t largest, const Check& check) {
+  for (uint32_t code = 0; code <= largest; ++code) {
+    const double value = by_definition(code, exponent_bits, mantissa_bits);
+    const double above = by_definition(code + 1, exponent_bits, mantissa_bits);
+    const auto middle = static_cast<float>((value + above) / 2);
+    for (const float sign : {1.0f, -1.0f}) {
+      check(sign * static_cast<float>(value));
+      check(sign * middle);
+      check(sign * std::nextafter(middle, 0.0f));
+      check(sign * std::nextafter(middle, 1e9f));
+    }
+  }
+  std::mt19937 random(11);
+  std::uniform_real_distribution<float> exponent(-20.0f, 12.0f);
+  for (int i = 0; i < 20'000; ++i) check((random() % 2 == 0 ? 1.0f : -1.0f) * std::exp2(exponent(random)));
+  for (const float value : {1e30f, -1e30f, std::numeric_limits<float>::infinity(), 1e-40f, -1e-40f}) check(value);
+}
+
+TEST(Codec, F8E4m3RoundsToNearestEvenAndStopsAt448) {
+  for_values_to_round(4, 3, 0x7e, [](float value) {
+    EXPECT_EQ(f8_e4m3_from_float(value), nearest_code(value, 4, 3, 0x7e)) << std::hexfloat << value;
+  });
+}
+
+TEST(Codec, E2m1RoundsToNearestEvenAndStopsAt6) {
+  for_values_to_round(2, 1, 7, [](float value) {
+    EXPECT_EQ(e2m1_from_float(value), nearest_code(value, 2, 1, 7)) << std::hexfloat << value;
+  });
 }
 
 TEST(Codec, LoadsFromAnyAddress) {

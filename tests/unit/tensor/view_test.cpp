@@ -71,11 +71,40 @@ TEST(WeightView, RowsLieByElementSize) {
 
 TEST(WeightView, BytesCountScalesAndBias) {
   const std::array<float, 8> floats{};
-  const WeightView fp8{nullptr, DType::f8_e4m3, 8, 100, floats.data(), floats.data()};
+  const WeightView fp8{.data = nullptr,
+                       .dtype = DType::f8_e4m3,
+                       .out_features = 8,
+                       .in_features = 100,
+                       .row_scales = floats.data(),
+                       .bias = floats.data()};
   EXPECT_EQ(fp8.size_bytes(), 8 * 100 + 8 * 4 + 8 * 4);
+  const WeightView blocks{
+      .data = nullptr, .dtype = DType::f8_e4m3, .out_features = 130, .in_features = 257, .block_scales = floats.data()};
+  EXPECT_EQ(blocks.size_bytes(), 130 * 257 + 2 * 3 * 4);
+  const std::byte code{};
+  const WeightView nvfp4{
+      .data = nullptr, .dtype = DType::u8, .out_features = 8, .in_features = 64, .group_scales = &code};
+  EXPECT_EQ(nvfp4.size_bytes(), 8 * 32 + 8 * 4 + 4);
   // Larger than 32 bits.
-  const WeightView large{nullptr, DType::f32, 1 << 18, 1 << 15, nullptr, nullptr};
+  const WeightView large{nullptr, DType::f32, 1 << 18, 1 << 15};
   EXPECT_EQ(large.size_bytes(), int64_t{1} << 35);
+}
+
+TEST(WeightView, RowsOfCodesAndOfTheirScales) {
+  const std::array<float, 8> floats{};
+  const std::array<std::byte, 300> bytes{};
+  const WeightView nvfp4{
+      .data = bytes.data(), .dtype = DType::u8, .out_features = 8, .in_features = 64, .group_scales = bytes.data()};
+  EXPECT_EQ(nvfp4.row(3), bytes.data() + 96);
+  EXPECT_EQ(nvfp4.group_scales_of(3), bytes.data() + 12);
+  const WeightView blocks{.data = bytes.data(),
+                          .dtype = DType::f8_e4m3,
+                          .out_features = 130,
+                          .in_features = 2,
+                          .block_scales = floats.data()};
+  EXPECT_EQ(blocks.row(3), bytes.data() + 6);
+  EXPECT_EQ(blocks.block_scales_of(127), floats.data());
+  EXPECT_EQ(blocks.block_scales_of(128), floats.data() + 1);
 }
 
 TEST(PagedKvView, KeysOfAHeadAreContiguousWithinAPage) {

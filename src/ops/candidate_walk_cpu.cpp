@@ -11,9 +11,7 @@ namespace {
 
 void read_row(const WeightView& table, int32_t id, float* values) {
   CHECK(id >= 0 && id < table.out_features);
-  decode(table.dtype, table.row(id), table.in_features, values);
-  if (table.row_scales == nullptr) return;
-  for (int64_t m = 0; m < table.in_features; ++m) values[m] *= table.row_scales[id];
+  decode_row(table, id, values);
 }
 
 // The step from prev to row j: its scores, and the best candidate.

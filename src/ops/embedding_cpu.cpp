@@ -10,10 +10,7 @@ void embedding(Context& context, TensorView out, const int32_t* ids, const Weigh
     const int32_t id = ids[r];
     CHECK(id >= 0 && id < table.out_features);
     float* values = out.row(r);
-    decode(table.dtype, table.row(id), width, values);
-    if (table.row_scales != nullptr) {
-      for (int64_t i = 0; i < width; ++i) values[i] *= table.row_scales[id];
-    }
+    decode_row(table, id, values);
     if (scale != 1.0f) {
       for (int64_t i = 0; i < width; ++i) values[i] *= scale;
     }

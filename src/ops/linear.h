@@ -10,6 +10,7 @@
 namespace blockdraft {
 
 // out[r, n] = scale[n] * sum_k x[r, k] * W[n, k] + bias[n]   (+ out[r, n] if accumulate)
+// scale[n] is the row scale of FP8, if the weight has one (tensor/weight_view.h); W has its other scales in it.
 // where W is the stack of `weights` along the output dimension: q, k and v, or gate and up, are one call.
 //   x: [rows, in_features] f32.  out: [rows, sum of out_features] f32.  Both may have a row stride.
 //   out must not overlap x. rows may be 0.

@@ -17,7 +17,7 @@ constexpr int64_t kTaskFeatures = 16;  // output features of one task: a cache l
 constexpr int64_t kFeatures = 4;       // output features decoded together
 constexpr int64_t kRowsOfX = 32;
 constexpr int64_t kDepth = 512;
-static_assert(kDepth % kLanes == 0 && kTaskFeatures % kFeatures == 0);
+static_assert(kDepth % kLanes == 0 && kDepth % kScaleBlock == 0 && kTaskFeatures % kFeatures == 0);
 
 // Features [first, first + count) of one weight, whose output begins at column `column`.
 struct Slice {
@@ -33,11 +33,10 @@ struct Block {
 };
 
 void decode_block(Block& block, const Slice& slice, int64_t k, int64_t depth) {
-  const WeightView& weight = slice.weight;
   for (int64_t n = 0; n < kFeatures; ++n) {
     // A block with fewer features repeats its last one: the sums are not used, but must not be slow ones.
     const int64_t feature = slice.first + std::min(n, slice.count - 1);
-    decode(weight.dtype, weight.row(feature) + static_cast<size_t>(k) * size_of(weight.dtype), depth, block.weights[n]);
+    decode(slice.weight, feature, k, depth, block.weights[n]);
   }
 }
 

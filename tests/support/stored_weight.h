@@ -1,14 +1,59 @@
-// A random weight in a storage type, that owns its bytes.
+// A random weight in a storage format, that owns its bytes.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "tensor/codec.h"
 #include "tensor/weight_view.h"
 
 namespace blockdraft::test {
+
+// Each way in which the ops read a weight.
+enum class Format { f32, f16, bf16, fp8_row, fp8_block, nvfp4 };
+inline constexpr std::array kFormats{Format::f32,     Format::f16,       Format::bf16,
+                                     Format::fp8_row, Format::fp8_block, Format::nvfp4};
+
+inline const char* name_of(Format format) {
+  switch (format) {
+    case Format::f32:
+      return "F32";
+    case Format::f16:
+      return "F16";
+    case Format::bf16:
+      return "BF16";
+    case Format::fp8_row:
+      return "Fp8ByRow";
+    case Format::fp8_block:
+      return "Fp8ByBlock";
+    case Format::nvfp4:
+      return "Nvfp4";
+  }
+  return "";
+}
+
+inline DType dtype_of(Format format) {
+  switch (format) {
+    case Format::f32:
+      return DType::f32;
+    case Format::f16:
+      return DType::f16;
+    case Format::bf16:
+      return DType::bf16;
+    case Format::nvfp4:
+      return DType::u8;
+    default:
+      return DType::f8_e4m3;
+  }
+}
+
+// The least number of columns from `columns` up that the format can have.
+inline int64_t columns_for(Format format, int64_t columns) {
+  return format == Format::nvfp4 ? (columns + kScaleGroup - 1) / kScaleGroup * kScaleGroup : columns;
+}
 
 // A random finite code of a type, most of them of ordinary size, some subnormal or zero.
 inline void put_random_code(std::mt19937& generator, DType dtype, std::byte* address) {
@@ -24,6 +69,8 @@ inline void put_random_code(std::mt19937& generator, DType dtype, std::byte* add
       const uint32_t exponent = random % 64 == 0 ? 0 : 10 + (random >> 16) % 8;
       return put(static_cast<uint16_t>((random & 0x83ffu) | exponent << 10));
     }
+    case DType::u8:
+      return put(static_cast<uint8_t>(random));
     default: {
       const auto code = static_cast<uint8_t>(random);
       return put(static_cast<uint8_t>((code & 0x7f) == 0x7f ? 0 : code));
@@ -31,37 +78,48 @@ inline void put_random_code(std::mt19937& generator, DType dtype, std::byte* add
   }
 }
 
-inline double value_of_code(DType dtype, const std::byte* address) {
+// The number that the code of element k of a row stands for, without any scale.
+inline double value_of_code(DType dtype, const std::byte* row, int64_t k) {
   switch (dtype) {
     case DType::f32:
-      return static_cast<double>(load_unaligned<float>(address));
+      return static_cast<double>(load_unaligned<float>(row + 4 * k));
     case DType::bf16:
-      return static_cast<double>(float_from_bf16(load_unaligned<uint16_t>(address)));
+      return static_cast<double>(float_from_bf16(load_unaligned<uint16_t>(row + 2 * k)));
     case DType::f16:
-      return static_cast<double>(float_from_f16(load_unaligned<uint16_t>(address)));
+      return static_cast<double>(float_from_f16(load_unaligned<uint16_t>(row + 2 * k)));
+    case DType::u8: {
+      constexpr double kMagnitudes[] = {0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0};
+      const auto byte = load_unaligned<uint8_t>(row + k / 2);
+      const int code = k % 2 == 0 ? byte & 15 : byte >> 4;
+      return (code & 8) != 0 ? -kMagnitudes[code & 7] : kMagnitudes[code & 7];
+    }
     default:
-      return static_cast<double>(float_from_f8_e4m3(load_unaligned<uint8_t>(address)));
+      return static_cast<double>(float_from_f8_e4m3(load_unaligned<uint8_t>(row + k)));
   }
 }
 
 class StoredWeight {
  public:
   // The first element lies `misalignment` bytes after an aligned address.
-  StoredWeight(std::mt19937& generator, DType dtype, int64_t out_features, int64_t in_features, bool bias = false,
+  StoredWeight(std::mt19937& generator, Format format, int64_t out_features, int64_t in_features, bool bias = false,
                size_t misalignment = 0) {
-    const size_t element = size_of(dtype);
-    bytes_.resize(static_cast<size_t>(out_features * in_features) * element + misalignment);
-    view_ = {bytes_.data() + misalignment, dtype, out_features, in_features};
-    for (size_t at = misalignment; at < bytes_.size(); at += element) {
-      put_random_code(generator, dtype, bytes_.data() + at);
+    view_.dtype = dtype_of(format);
+    view_.out_features = out_features;
+    view_.in_features = in_features;
+    bytes_.resize(static_cast<size_t>(view_.row_bytes() * out_features) + misalignment);
+    view_.data = bytes_.data() + misalignment;
+    for (size_t at = misalignment; at < bytes_.size(); at += size_of(view_.dtype)) {
+      put_random_code(generator, view_.dtype, bytes_.data() + at);
     }
     std::uniform_real_distribution<float> uniform(0.5f, 2.0f);
     for (int64_t n = 0; n < out_features; ++n) {
       scales_.push_back(uniform(generator) / 64.0f);
       bias_.push_back(uniform(generator) - 1.0f);
     }
-    if (dtype == DType::f8_e4m3) view_.row_scales = scales_.data();
     if (bias) view_.bias = bias_.data();
+    if (format == Format::fp8_row) view_.row_scales = scales_.data();
+    if (format == Format::fp8_block) add_block_scales(generator);
+    if (format == Format::nvfp4) add_group_scales(generator, misalignment);
   }
   StoredWeight(StoredWeight&&) = default;
   StoredWeight(const StoredWeight&) = delete;
@@ -70,19 +128,49 @@ class StoredWeight {
   const WeightView& view() const { return view_; }
   std::byte* bytes() { return bytes_.data(); }
 
-  // Row n, with its scale.
+  // Row n, with its scales.
   std::vector<double> row(int64_t n) const {
     std::vector<double> values;
-    const double scale = view_.row_scales == nullptr ? 1.0 : static_cast<double>(view_.row_scales[n]);
     for (int64_t k = 0; k < view_.in_features; ++k) {
-      const std::byte* code = view_.row(n) + static_cast<size_t>(k) * size_of(view_.dtype);
-      values.push_back(value_of_code(view_.dtype, code) * scale);
+      values.push_back(value_of_code(view_.dtype, view_.row(n), k) * scale(n, k));
     }
     return values;
   }
 
  private:
+  void add_block_scales(std::mt19937& generator) {
+    std::uniform_real_distribution<float> uniform(0.5f, 2.0f);
+    scales_.clear();
+    const int64_t rows = (view_.out_features + 127) / 128;
+    for (int64_t i = 0; i < rows * ((view_.in_features + 127) / 128); ++i) {
+      scales_.push_back(uniform(generator) / 64.0f);
+    }
+    view_.block_scales = scales_.data();
+  }
+
+  void add_group_scales(std::mt19937& generator, size_t misalignment) {
+    group_scales_.resize(static_cast<size_t>(view_.out_features * view_.in_features / 16) + misalignment);
+    for (size_t at = misalignment; at < group_scales_.size(); ++at) {
+      put_random_code(generator, DType::f8_e4m3, &group_scales_[at]);
+    }
+    view_.group_scales = group_scales_.data() + misalignment;
+    view_.global_scale = std::uniform_real_distribution<float>(0.5f, 2.0f)(generator) / 256.0f;
+  }
+
+  double scale(int64_t n, int64_t k) const {
+    if (view_.row_scales != nullptr) return static_cast<double>(scales_[static_cast<size_t>(n)]);
+    if (view_.block_scales != nullptr) {
+      return static_cast<double>(scales_[static_cast<size_t>(n / 128 * ((view_.in_features + 127) / 128) + k / 128)]);
+    }
+    if (view_.group_scales != nullptr) {
+      return value_of_code(DType::f8_e4m3, view_.group_scales, n * (view_.in_features / 16) + k / 16) *
+             static_cast<double>(view_.global_scale);
+    }
+    return 1.0;
+  }
+
   std::vector<std::byte> bytes_;
+  std::vector<std::byte> group_scales_;
   std::vector<float> scales_;
   std::vector<float> bias_;
   WeightView view_;

@@ -23,7 +23,7 @@ std::vector<float> decode_all(DType dtype) {
     std::memcpy(bytes.data() + 1 + i * sizeof(Code), &code, sizeof(code));
   }
   std::vector<float> values(count);
-  cpu::decode(dtype, bytes.data() + 1, static_cast<int64_t>(count), values.data());
+  cpu::decode_codes(dtype, bytes.data() + 1, static_cast<int64_t>(count), values.data());
   return values;
 }
 
@@ -72,7 +72,7 @@ TEST(Decode, WritesExactlyCountValues) {
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f8_e4m3}) {
     for (int64_t count = 0; count < 40; ++count) {
       std::vector<float> values(64, -1.0f);
-      cpu::decode(dtype, codes.data(), count, values.data());
+      cpu::decode_codes(dtype, codes.data(), count, values.data());
       for (int64_t i = 0; i < 64; ++i) EXPECT_EQ(values[static_cast<size_t>(i)] > 0.0f, i < count);
     }
   }

@@ -14,13 +14,13 @@
 namespace blockdraft {
 namespace {
 
+using test::columns_for;
+using test::Format;
 using test::Matrix;
 using test::OpContext;
 using test::reference_dot;
 using test::same_bits;
 using test::StoredWeight;
-
-constexpr std::array kDTypes{DType::f32, DType::f16, DType::bf16, DType::f8_e4m3};
 
 // The largest error of out in units of the sum of absolute products; what a float32 sum may have is about 1e-6.
 void expect_near_reference(const Matrix& out, const Matrix& x, const StoredWeight& weight, int64_t first_column = 0) {
@@ -33,7 +33,7 @@ void expect_near_reference(const Matrix& out, const Matrix& x, const StoredWeigh
       const auto expected = reference_dot(x.row(r), row.data(), view.in_features);
       const double value = static_cast<double>(out.row(r)[first_column + n]);
       ASSERT_NEAR(value, expected.value + bias, 2e-6 * (expected.magnitude + std::abs(bias)) + subnormal)
-          << "row " << r << ", feature " << n << ", K " << view.in_features << ", " << name_of(view.dtype);
+          << "row " << r << ", feature " << n << ", K " << view.in_features << ", " << blockdraft::name_of(view.dtype);
     }
   }
 }
@@ -44,14 +44,15 @@ Matrix run(Context& context, const Matrix& x, const WeightView& weight) {
   return out;
 }
 
-class LinearOfType : public ::testing::TestWithParam<DType> {};
-INSTANTIATE_TEST_SUITE_P(Linear, LinearOfType, ::testing::ValuesIn(kDTypes),
-                         [](const auto& instance) { return name_of(instance.param); });
+class LinearOfFormat : public ::testing::TestWithParam<Format> {};
+INSTANTIATE_TEST_SUITE_P(Linear, LinearOfFormat, ::testing::ValuesIn(test::kFormats),
+                         [](const auto& instance) { return test::name_of(instance.param); });
 
-TEST_P(LinearOfType, MatchesTheReferenceAtOddSizes) {
+TEST_P(LinearOfFormat, MatchesTheReferenceAtOddSizes) {
   std::mt19937 generator(1);
   OpContext context(2);
-  for (const int64_t in_features : {1, 7, 8, 16, 100, 511, 512, 513, 1025, 4097}) {
+  for (const int64_t size : {1, 7, 8, 16, 100, 129, 511, 512, 513, 1025, 4097}) {
+    const int64_t in_features = columns_for(GetParam(), size);
     for (const int64_t out_features : {1, 3, 16, 65}) {
       const StoredWeight weight(generator, GetParam(), out_features, in_features, out_features == 3);
       for (const int64_t rows : {0, 1, 2, 3, 17, 64}) {
@@ -63,46 +64,50 @@ TEST_P(LinearOfType, MatchesTheReferenceAtOddSizes) {
   }
 }
 
-TEST_P(LinearOfType, LargeInBothDirections) {
+TEST_P(LinearOfFormat, LargeInBothDirections) {
   std::mt19937 generator(2);
   OpContext context(3);
-  const StoredWeight weight(generator, GetParam(), 5, 4097);
-  const Matrix x = Matrix::random(generator, 129, 4097);
+  const int64_t in_features = columns_for(GetParam(), 4097);
+  const StoredWeight weight(generator, GetParam(), 133, in_features);
+  const Matrix x = Matrix::random(generator, 33, in_features);
   expect_near_reference(run(context, x, weight.view()), x, weight);
 }
 
-TEST_P(LinearOfType, ReadsUnalignedBytes) {
+TEST_P(LinearOfFormat, ReadsUnalignedBytes) {
   for (const size_t misalignment : {1, 2, 3, 5, 15}) {
     std::mt19937 generator(3);
-    const StoredWeight aligned(generator, GetParam(), 9, 77);
+    const int64_t in_features = columns_for(GetParam(), 77);
+    StoredWeight aligned(generator, GetParam(), 9, in_features);
     generator.seed(3);
-    const StoredWeight unaligned(generator, GetParam(), 9, 77, false, misalignment);
+    const StoredWeight unaligned(generator, GetParam(), 9, in_features, false, misalignment);
     OpContext context;
-    const Matrix x = Matrix::random(generator, 3, 77);
+    const Matrix x = Matrix::random(generator, 3, in_features);
     EXPECT_TRUE(same_bits(run(context, x, aligned.view()), run(context, x, unaligned.view())));
   }
 }
 
-TEST_P(LinearOfType, RowStridesOfInputAndOutput) {
+TEST_P(LinearOfFormat, RowStridesOfInputAndOutput) {
   std::mt19937 generator(4);
   OpContext context(2);
-  const StoredWeight weight(generator, GetParam(), 21, 50);
-  const Matrix x = Matrix::random(generator, 7, 50, 53);
+  const int64_t in_features = columns_for(GetParam(), 50);
+  const StoredWeight weight(generator, GetParam(), 21, in_features);
+  const Matrix x = Matrix::random(generator, 7, in_features, in_features + 3);
   Matrix out(7, 21, 33);
   linear(context, {.out = out.view(), .x = x.view(), .weights = {&weight.view(), 1}});
   expect_near_reference(out, x, weight);
   EXPECT_TRUE(out.gaps_untouched());
 }
 
-TEST_P(LinearOfType, StackedWeightsAreSeparateCallsToTheBit) {
+TEST_P(LinearOfFormat, StackedWeightsAreSeparateCallsToTheBit) {
   std::mt19937 generator(5);
   OpContext context(2);
-  const StoredWeight q(generator, GetParam(), 65, 100, true);
-  const StoredWeight k(generator, DType::bf16, 3, 100);
-  const StoredWeight v(generator, GetParam(), 16, 100);
+  const int64_t in_features = columns_for(GetParam(), 100);
+  const StoredWeight q(generator, GetParam(), 65, in_features, true);
+  const StoredWeight k(generator, Format::bf16, 3, in_features);
+  const StoredWeight v(generator, GetParam(), 16, in_features);
   const std::array stack{q.view(), k.view(), v.view()};
   for (const int64_t rows : {1, 5}) {
-    const Matrix x = Matrix::random(generator, rows, 100);
+    const Matrix x = Matrix::random(generator, rows, in_features);
     Matrix out(rows, 84);
     linear(context, {.out = out.view(), .x = x.view(), .weights = stack});
     int64_t column = 0;
@@ -114,11 +119,12 @@ TEST_P(LinearOfType, StackedWeightsAreSeparateCallsToTheBit) {
   }
 }
 
-TEST_P(LinearOfType, AccumulateAddsTheFinishedValue) {
+TEST_P(LinearOfFormat, AccumulateAddsTheFinishedValue) {
   std::mt19937 generator(6);
   OpContext context(2);
-  const StoredWeight weight(generator, GetParam(), 19, 40, true);
-  const Matrix x = Matrix::random(generator, 5, 40);
+  const int64_t in_features = columns_for(GetParam(), 40);
+  const StoredWeight weight(generator, GetParam(), 19, in_features, true);
+  const Matrix x = Matrix::random(generator, 5, in_features);
   const Matrix before = Matrix::random(generator, 5, 19);
   const Matrix product = run(context, x, weight.view());
   Matrix out = before;
@@ -129,10 +135,11 @@ TEST_P(LinearOfType, AccumulateAddsTheFinishedValue) {
 }
 
 // Design D1: the bits of a row depend on the row and the weight alone.
-TEST_P(LinearOfType, BitsDoNotDependOnRowsPositionCompanionsOrThreads) {
+TEST_P(LinearOfFormat, BitsDoNotDependOnRowsPositionCompanionsOrThreads) {
   std::mt19937 generator(7);
   OpContext one(1);
-  for (const int64_t in_features : {7, 100, 1030}) {
+  for (const int64_t size : {7, 100, 1030}) {
+    const int64_t in_features = columns_for(GetParam(), size);
     const StoredWeight weight(generator, GetParam(), 37, in_features, true);
     const Matrix probe = Matrix::random(generator, 1, in_features);
     const Matrix expected = run(one, probe, weight.view());
@@ -150,22 +157,23 @@ TEST_P(LinearOfType, BitsDoNotDependOnRowsPositionCompanionsOrThreads) {
   }
 }
 
-TEST_P(LinearOfType, EveryRowHasTheBitsOfTheRowAlone) {
+TEST_P(LinearOfFormat, EveryRowHasTheBitsOfTheRowAlone) {
   std::mt19937 generator(8);
   OpContext context(2);
-  const StoredWeight weight(generator, GetParam(), 33, 129);
-  const Matrix x = Matrix::random(generator, 64, 129);
+  const int64_t in_features = columns_for(GetParam(), 129);
+  const StoredWeight weight(generator, GetParam(), 33, in_features);
+  const Matrix x = Matrix::random(generator, 64, in_features);
   const Matrix together = run(context, x, weight.view());
   for (int64_t r = 0; r < 64; ++r) {
-    Matrix alone(1, 129);
-    std::copy_n(x.row(r), 129, alone.row(0));
+    Matrix alone(1, in_features);
+    std::copy_n(x.row(r), in_features, alone.row(0));
     EXPECT_TRUE(same_bits(run(context, alone, weight.view()).row(0), together.row(r), 33)) << r;
   }
 }
 
 TEST(Linear, EveryFiniteF8CodeTimesAPowerOfTwoIsExact) {
   std::mt19937 generator(9);
-  StoredWeight weight(generator, DType::f8_e4m3, 256, 1);
+  StoredWeight weight(generator, Format::fp8_row, 256, 1);
   for (int code = 0; code < 256; ++code) weight.bytes()[code] = static_cast<std::byte>(code);
   Matrix x(1, 1);
   x.row(0)[0] = 0.25f;
@@ -178,16 +186,42 @@ TEST(Linear, EveryFiniteF8CodeTimesAPowerOfTwoIsExact) {
   }
 }
 
+TEST(Linear, EveryNvfp4CodeTimesEveryScaleIsOneRounding) {
+  std::mt19937 generator(13);
+  StoredWeight weight(generator, Format::nvfp4, 256, 16);
+  for (int row = 0; row < 256; ++row) {
+    for (int byte = 0; byte < 8; ++byte) {  // elements 0 to 15 have the codes 0 to 15
+      weight.bytes()[8 * row + byte] = static_cast<std::byte>(2 * byte | (2 * byte + 1) << 4);
+    }
+  }
+  std::vector<std::byte> scales;
+  for (int code = 0; code < 256; ++code) scales.push_back(static_cast<std::byte>((code & 0x7f) == 0x7f ? 0 : code));
+  WeightView view = weight.view();
+  view.group_scales = scales.data();
+  OpContext context;
+  for (int64_t k = 0; k < 16; ++k) {
+    Matrix x(1, 16);
+    std::fill_n(x.row(0), 16, 0.0f);
+    x.row(0)[k] = 1.0f;
+    const Matrix out = run(context, x, view);
+    for (int row = 0; row < 256; ++row) {
+      const auto scale = static_cast<double>(float_from_f8_e4m3(std::to_integer<uint8_t>(scales[row])));
+      const double exact = test::value_of_code(DType::u8, weight.bytes(), k) * scale;
+      EXPECT_EQ(out.row(0)[row], static_cast<float>(exact * static_cast<double>(view.global_scale))) << k << " " << row;
+    }
+  }
+}
+
 TEST(Linear, InfinityAndNanOfTheWeightsReachTheOutput) {
   std::mt19937 generator(10);
   OpContext context;
   Matrix x = Matrix::random(generator, 2, 40);
   for (int64_t k = 0; k < 40; ++k) x.row(0)[k] = std::abs(x.row(0)[k]) + 0.1f;
-  const std::pair<DType, std::array<uint16_t, 2>> specials[] = {{DType::f16, {0x7c00, 0x7e00}},
-                                                                {DType::bf16, {0x7f80, 0x7fc0}}};
-  for (const auto& [dtype, codes] : specials) {
+  const std::pair<Format, std::array<uint16_t, 2>> specials[] = {{Format::f16, {0x7c00, 0x7e00}},
+                                                                 {Format::bf16, {0x7f80, 0x7fc0}}};
+  for (const auto& [format, codes] : specials) {
     for (const int64_t column : {0, 17, 39}) {
-      StoredWeight weight(generator, dtype, 3, 40);
+      StoredWeight weight(generator, format, 3, 40);
       std::memcpy(weight.bytes() + 2 * column, &codes[0], 2);
       std::memcpy(weight.bytes() + 2 * (40 + column), &codes[1], 2);
       const Matrix out = run(context, x, weight.view());
@@ -201,7 +235,7 @@ TEST(Linear, InfinityAndNanOfTheWeightsReachTheOutput) {
 TEST(Linear, InputAndOutputMayBeColumnsOfOneBuffer) {
   std::mt19937 generator(11);
   OpContext context;
-  const StoredWeight weight(generator, DType::bf16, 8, 12);
+  const StoredWeight weight(generator, Format::bf16, 8, 12);
   Matrix both = Matrix::random(generator, 4, 20);
   Matrix x(4, 12);
   for (int64_t r = 0; r < 4; ++r) std::copy_n(both.row(r), 12, x.row(r));
@@ -214,12 +248,20 @@ TEST(Linear, InputAndOutputMayBeColumnsOfOneBuffer) {
 TEST(LinearDeathTest, RefusesWhatCannotBe) {
   std::mt19937 generator(12);
   OpContext context;
-  const StoredWeight weight(generator, DType::f8_e4m3, 8, 8);
+  const StoredWeight weight(generator, Format::fp8_row, 8, 8);
   Matrix x = Matrix::random(generator, 2, 8);
   Matrix out(2, 8);
   WeightView unscaled = weight.view();
   unscaled.row_scales = nullptr;
   EXPECT_DEATH(linear(context, {.out = out.view(), .x = x.view(), .weights = {&unscaled, 1}}), "is_valid_weight");
+  WeightView twice = weight.view();
+  twice.block_scales = twice.row_scales;
+  EXPECT_DEATH(linear(context, {.out = out.view(), .x = x.view(), .weights = {&twice, 1}}), "is_valid_weight");
+  WeightView half_a_group = weight.view();
+  half_a_group.dtype = DType::u8;
+  half_a_group.row_scales = nullptr;
+  half_a_group.group_scales = half_a_group.data;
+  EXPECT_DEATH(linear(context, {.out = out.view(), .x = x.view(), .weights = {&half_a_group, 1}}), "is_valid_weight");
   EXPECT_DEATH(linear(context, {.out = x.view(), .x = x.view(), .weights = {&weight.view(), 1}}), "overlap");
   Matrix narrow(2, 7);
   EXPECT_DEATH(linear(context, {.out = narrow.view(), .x = x.view(), .weights = {&weight.view(), 1}}), "columns");

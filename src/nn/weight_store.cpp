@@ -27,6 +27,14 @@ float element(const StoredTensor& tensor, size_t index) {
   }
 }
 
+bool all_finite(const StoredTensor& tensor) {
+  const auto count = static_cast<size_t>(tensor.num_elements());
+  for (size_t i = 0; i < count; ++i) {
+    if (!std::isfinite(element(tensor, i))) return false;
+  }
+  return true;
+}
+
 bool is_plain_float(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16; }
 
 }  // namespace
@@ -35,6 +43,10 @@ WeightStore::WeightStore(std::shared_ptr<const Checkpoint> checkpoint, std::stri
     : checkpoint_(std::move(checkpoint)), prefix_(std::move(prefix)) {}
 
 bool WeightStore::has(std::string_view name) const { return checkpoint_->find(full_name(name)) != nullptr; }
+
+bool WeightStore::has_matrix(std::string_view name) const {
+  return has_weight(*checkpoint_, full_name(name) + ".weight");
+}
 
 Result<ConstTensorView> WeightStore::vector(std::string_view name, int64_t dim) {
   BLOCKDRAFT_ASSIGN(const float* values, floats(full_name(name), dim));
@@ -62,28 +74,9 @@ Result<const float*> WeightStore::floats(const std::string& name, int64_t count)
   return values.data();
 }
 
-Result<const float*> WeightStore::row_scales(const std::string& weight_name, int64_t rows) {
-  const std::string scale_name = weight_name + "_scale";
-  const StoredTensor* scale = checkpoint_->find(scale_name);
-  if (scale == nullptr) {
-    return make_error(Code::not_found,
-                      "{}: tensor '{}' is F8_E4M3 and has no '{}' (FP8 is read with one scale a row only)",
-                      checkpoint_->file_of(weight_name), weight_name, scale_name);
-  }
-  if (scale->num_elements() != rows) {
-    return make_error(Code::unsupported, "{}: tensor '{}' has shape {}, expected [{}, 1]: one scale a row",
-                      checkpoint_->file_of(scale_name), scale_name, to_string(scale->shape), rows);
-  }
-  return floats(scale_name, rows);
-}
-
 Result<WeightView> WeightStore::matrix(std::string_view name, int64_t out_features, int64_t in_features,
                                        bool with_bias) {
   const std::string weight_name = full_name(name) + ".weight";
-  if (checkpoint_->find(weight_name) == nullptr && checkpoint_->find(full_name(name) + ".weight_packed") != nullptr) {
-    return make_error(Code::unsupported, "{}: '{}' is packed NVFP4, expected BF16, F16, F32 or F8_E4M3",
-                      checkpoint_->file_of(full_name(name) + ".weight_packed"), full_name(name));
-  }
   BLOCKDRAFT_ASSIGN(WeightView view, stored_matrix(weight_name, out_features, in_features));
   if (with_bias) {
     BLOCKDRAFT_ASSIGN(view.bias, floats(full_name(name) + ".bias", out_features));
@@ -102,24 +95,90 @@ Result<ConstTensorView> WeightStore::tensor(std::string_view name, const Shape& 
 }
 
 Result<WeightView> WeightStore::stored_matrix(const std::string& name, int64_t out_features, int64_t in_features) {
-  BLOCKDRAFT_ASSIGN(const StoredTensor* tensor, checkpoint_->require(name));
-  const std::string file = checkpoint_->file_of(name);
-  // Before the shape: a packed tensor has another shape, and its type is the better explanation.
-  if (!is_plain_float(tensor->dtype) && tensor->dtype != DType::f8_e4m3) {
-    return make_error(Code::unsupported, "{}: tensor '{}' has type {}, expected BF16, F16, F32 or F8_E4M3{}", file,
-                      name, name_of(tensor->dtype), tensor->dtype == DType::u8 ? " (packed NVFP4 is not read)" : "");
+  BLOCKDRAFT_ASSIGN(const WeightTensors tensors, find_weight(*checkpoint_, name));
+  for (const std::string& ignored : tensors.ignored) used_.insert(ignored);
+  const bool quantize = quantize_to_ != WeightScheme::unscaled && is_quantizable(name);
+  if (quantize && tensors.scheme != WeightScheme::unscaled && tensors.scheme != quantize_to_) {
+    return make_error(Code::unsupported, "{}: '{}' is {} already, expected BF16, F16 or F32 to quantize from",
+                      checkpoint_->file_of(tensors.codes), name,
+                      tensors.scheme == WeightScheme::fp8 ? "F8_E4M3" : "packed NVFP4");
   }
-  BLOCKDRAFT_ASSIGN(tensor, checkpoint_->require(name, Shape{out_features, in_features}));
+  if (tensors.scheme == WeightScheme::fp8) return fp8_matrix(tensors, out_features, in_features);
+  if (tensors.scheme == WeightScheme::nvfp4) return nvfp4_matrix(tensors, out_features, in_features);
+  BLOCKDRAFT_ASSIGN(const StoredTensor* tensor, checkpoint_->require(name, Shape{out_features, in_features}));
   used_.insert(name);
+  const WeightView view{tensor->data, tensor->dtype, out_features, in_features};
+  return quantize ? quantized(name, view) : view;
+}
 
-  WeightView view{tensor->data, tensor->dtype, out_features, in_features};
-  if (tensor->dtype == DType::f8_e4m3) {
-    if (has_nan_code(*tensor)) {
-      return make_error(Code::corrupt_file, "{}: tensor '{}' holds an FP8 code for NaN", file, name);
-    }
-    BLOCKDRAFT_ASSIGN(view.row_scales, row_scales(name, out_features));
+Result<WeightView> WeightStore::quantized(const std::string& name, const WeightView& weight) {
+  const std::string file = checkpoint_->file_of(name);
+  if (!all_finite(*checkpoint_->find(name))) {
+    return make_error(Code::numeric, "{}: tensor '{}' holds a value that is not finite", file, name);
+  }
+  if (quantize_to_ == WeightScheme::fp8) return quantized_.emplace_back(quantize_fp8(weight)).view;
+  if (weight.in_features % kScaleGroup != 0) {
+    return make_error(Code::unsupported, "{}: tensor '{}' has rows of {} elements, expected a multiple of {} for NVFP4",
+                      file, name, weight.in_features, kScaleGroup);
+  }
+  return quantized_.emplace_back(quantize_nvfp4(weight)).view;
+}
+
+Result<WeightView> WeightStore::fp8_matrix(const WeightTensors& tensors, int64_t out_features, int64_t in_features) {
+  BLOCKDRAFT_ASSIGN(const StoredTensor* weight, codes(tensors.codes, Shape{out_features, in_features}));
+  WeightView view{weight->data, weight->dtype, out_features, in_features};
+  BLOCKDRAFT_ASSIGN(const Fp8Scales scales, fp8_scales(*checkpoint_, tensors.scale, out_features, in_features));
+  BLOCKDRAFT_ASSIGN(const float* values, floats(tensors.scale, checkpoint_->find(tensors.scale)->num_elements()));
+  switch (scales) {
+    case Fp8Scales::tensor:
+      view.row_scales = owned_.emplace_back(static_cast<size_t>(out_features), values[0]).data();
+      break;
+    case Fp8Scales::row:
+      view.row_scales = values;
+      break;
+    case Fp8Scales::block:
+      view.block_scales = values;
+      break;
   }
   return view;
+}
+
+Result<WeightView> WeightStore::nvfp4_matrix(const WeightTensors& tensors, int64_t out_features, int64_t in_features) {
+  if (in_features % kScaleGroup != 0) {
+    return make_error(Code::unsupported, "{}: '{}' is packed NVFP4 with rows of {} elements, expected a multiple of {}",
+                      checkpoint_->file_of(tensors.codes), tensors.codes, in_features, kScaleGroup);
+  }
+  BLOCKDRAFT_ASSIGN(const StoredTensor* weight, codes(tensors.codes, Shape{out_features, in_features / 2}));
+  BLOCKDRAFT_ASSIGN(const StoredTensor* scales, codes(tensors.scale, Shape{out_features, in_features / kScaleGroup}));
+  BLOCKDRAFT_ASSIGN(const float factor, global_scale(tensors));
+  return WeightView{.data = weight->data,
+                    .dtype = DType::u8,
+                    .out_features = out_features,
+                    .in_features = in_features,
+                    .group_scales = scales->data,
+                    .global_scale = factor};
+}
+
+// FP8 or packed codes, which stay where they are mapped.
+Result<const StoredTensor*> WeightStore::codes(const std::string& name, const Shape& shape) {
+  BLOCKDRAFT_ASSIGN(const StoredTensor* tensor, checkpoint_->require(name, shape));
+  used_.insert(name);
+  if (tensor->dtype == DType::f8_e4m3 && has_nan_code(*tensor)) {
+    return make_error(Code::corrupt_file, "{}: tensor '{}' holds an FP8 code for NaN", checkpoint_->file_of(name),
+                      name);
+  }
+  return tensor;
+}
+
+// As the multiplier that WeightView wants.
+Result<float> WeightStore::global_scale(const WeightTensors& tensors) {
+  BLOCKDRAFT_ASSIGN(const float* value, floats(tensors.global_scale, 1));
+  const float factor = tensors.global_is_divisor ? 1.0f / *value : *value;
+  if (*value == 0.0f || !std::isfinite(factor) || factor == 0.0f) {
+    return make_error(Code::corrupt_file, "{}: tensor '{}' is {}, expected a finite number other than zero",
+                      checkpoint_->file_of(tensors.global_scale), tensors.global_scale, *value);
+  }
+  return factor;
 }
 
 Result<const StoredTensor*> WeightStore::raw(std::string_view name) {

@@ -10,24 +10,34 @@
 
 #include "blockdraft/result.h"
 #include "checkpoint/checkpoint.h"
+#include "nn/quantize.h"
+#include "nn/weight_formats.h"
 #include "tensor/tensor_view.h"
 #include "tensor/weight_view.h"
 
 namespace blockdraft {
 
 // Matrices stay where they are mapped; norm weights, biases and scales become float32 of our own (they are small).
-// The format of a matrix is decided per tensor from its companions, not from quantization_config (spec 3.5).
+// The format of a matrix is decided per tensor from its companions (nn/weight_formats.h); each keeps its own scales.
 // Immutable once loading is done.
 class WeightStore {
  public:
   // `prefix` is what the file puts before the names used here ("model." in some drafters); "" for none.
   WeightStore(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix);
 
+  // Linear weights (is_quantizable) that are loaded from here on become FP8 by row or NVFP4, in memory of our own.
+  // Their errors then also are: unsupported for one that is stored in another quantized format; numeric for a value
+  // that is not finite. `unscaled`: all stay as they are stored.
+  void quantize_at_load(WeightScheme scheme) { quantize_to_ = scheme; }
+
   bool has(std::string_view name) const;
+  bool has_matrix(std::string_view name) const;  // `name`.weight, packed or not
   // A norm weight [dim].
   Result<ConstTensorView> vector(std::string_view name, int64_t dim);
-  // `name`.weight [out_features, in_features] with the scale that belongs to it, and `name`.bias if `with_bias`.
-  // Errors: missing, wrong shape, a dtype or scale layout that no kernel takes, an FP8 NaN code.
+  // `name`.weight [out_features, in_features] with the scales that belong to it, and `name`.bias if `with_bias`.
+  // Errors: those of find_weight and fp8_scales; mismatch for a wrong shape; corrupt_file for an FP8 code for NaN, in
+  // weights or scales, and for a scale that is not finite or, of a whole tensor, zero; unsupported for NVFP4 rows that
+  // are not whole groups of 16.
   Result<WeightView> matrix(std::string_view name, int64_t out_features, int64_t in_features, bool with_bias = false);
   // The same for a parameter whose name has no ".weight" at its end, without bias.
   Result<WeightView> parameter(std::string_view name, int64_t out_features, int64_t in_features);
@@ -46,11 +56,17 @@ class WeightStore {
   std::string full_name(std::string_view name) const { return prefix_ + std::string(name); }
   Result<const float*> floats(const std::string& full_name, int64_t count);
   Result<WeightView> stored_matrix(const std::string& name, int64_t out_features, int64_t in_features);
-  Result<const float*> row_scales(const std::string& weight_name, int64_t rows);
+  Result<WeightView> quantized(const std::string& name, const WeightView& weight);
+  Result<WeightView> fp8_matrix(const WeightTensors& tensors, int64_t out_features, int64_t in_features);
+  Result<WeightView> nvfp4_matrix(const WeightTensors& tensors, int64_t out_features, int64_t in_features);
+  Result<const StoredTensor*> codes(const std::string& name, const Shape& shape);
+  Result<float> global_scale(const WeightTensors& tensors);
 
   std::shared_ptr<const Checkpoint> checkpoint_;
   std::string prefix_;
+  WeightScheme quantize_to_ = WeightScheme::unscaled;
   std::deque<std::vector<float>> owned_;
+  std::deque<QuantizedMatrix> quantized_;
   std::set<std::string, std::less<>> used_;
 };
 

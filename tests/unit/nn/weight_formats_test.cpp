@@ -1,0 +1,379 @@
+// One weight in each way to store it, and every way in which its tensors can contradict each other.
+#include "nn/weight_formats.h"
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "nn/weight_store.h"
+#include "ops/check_weight.h"
+#include "ops/cpu/decode.h"
+#include "support/expect_error.h"
+#include "support/safetensors_writer.h"
+
+namespace blockdraft {
+namespace {
+
+using Tensors = std::vector<TensorToWrite>;
+
+constexpr int64_t kRows = 2;
+constexpr int64_t kColumns = 32;
+
+TensorToWrite u8_tensor(const std::string& name, std::vector<int64_t> shape, const std::vector<uint8_t>& bytes) {
+  return raw_tensor(name, "U8", std::move(shape), bytes);
+}
+
+std::vector<uint8_t> codes(size_t count, uint8_t code) { return std::vector<uint8_t>(count, code); }
+
+// 0x21: elements 0.5, 1, 0.5, 1, ... Scales 1 (0x38) and 2 (0x40) in both rows.
+Tensors modelopt() {
+  return {u8_tensor("fc.weight", {kRows, kColumns / 2}, codes(32, 0x21)),
+          fp8_tensor("fc.weight_scale", {kRows, 2}, {0x38, 0x40, 0x38, 0x40}),
+          f32_tensor("fc.weight_scale_2", {}, {0.25f}), f32_tensor("fc.input_scale", {}, {3.0f})};
+}
+
+Tensors compressed_tensors() {
+  return {u8_tensor("fc.weight_packed", {kRows, kColumns / 2}, codes(32, 0x21)),
+          fp8_tensor("fc.weight_scale", {kRows, 2}, {0x38, 0x40, 0x38, 0x40}),
+          f32_tensor("fc.weight_global_scale", {1}, {4.0f}), f32_tensor("fc.input_global_scale", {1}, {3.0f})};
+}
+
+// Elements 1 (0x38).
+Tensors fp8(TensorToWrite scale) {
+  return {fp8_tensor("fc.weight", {kRows, kColumns}, codes(64, 0x38)), std::move(scale)};
+}
+
+void erase(Tensors& tensors, const std::string& name) {
+  std::erase_if(tensors, [&](const TensorToWrite& tensor) { return tensor.name == name; });
+}
+
+class WeightFormats : public ::testing::Test {
+ protected:
+  WeightStore store_of(const Tensors& tensors) {
+    write_safetensors(folder_ / "model.safetensors", tensors);
+    auto checkpoint = Checkpoint::open(folder_.path());
+    if (!checkpoint) throw std::runtime_error(checkpoint.error().message);
+    return {std::make_shared<const Checkpoint>(std::move(checkpoint).value()), ""};
+  }
+
+  Result<WeightView> load(const Tensors& tensors, int64_t rows = kRows, int64_t columns = kColumns) {
+    stores_.push_back(std::make_unique<WeightStore>(store_of(tensors)));
+    return stores_.back()->matrix("fc", rows, columns);
+  }
+
+  std::vector<std::unique_ptr<WeightStore>> stores_;
+  TempDir folder_;
+};
+
+std::vector<float> row_of(const WeightView& weight, int64_t row) {
+  EXPECT_TRUE(is_valid_weight(weight));
+  std::vector<float> values(static_cast<size_t>(weight.in_features));
+  cpu::decode_row(weight, row, values.data());
+  return values;
+}
+
+TEST_F(WeightFormats, BothFamiliesOfNvfp4AreTheSameWeight) {
+  for (const Tensors& tensors : {modelopt(), compressed_tensors()}) {
+    const auto weight = load(tensors);
+    ASSERT_TRUE(weight) << weight.error().message;
+    for (int64_t n = 0; n < kRows; ++n) {
+      const std::vector<float> row = row_of(*weight, n);
+      for (int64_t k = 0; k < kColumns; ++k) {
+        const float code = k % 2 == 0 ? 0.5f : 1.0f;
+        EXPECT_EQ(row[static_cast<size_t>(k)], code * (k < 16 ? 1.0f : 2.0f) * 0.25f);
+      }
+    }
+    EXPECT_EQ(weight->size_bytes(), 32 + 4 + 4);
+    EXPECT_TRUE(stores_.back()->unused().empty());  // input scales included
+  }
+}
+
+TEST_F(WeightFormats, PackedWeightsStayWhereTheyAreMapped) {
+  const auto weight = load(compressed_tensors());
+  ASSERT_TRUE(weight) << weight.error().message;
+  const Checkpoint& checkpoint = stores_.back()->checkpoint();
+  EXPECT_EQ(weight->data, checkpoint.find("fc.weight_packed")->data);
+  EXPECT_EQ(weight->group_scales, checkpoint.find("fc.weight_scale")->data);
+}
+
+TEST_F(WeightFormats, Fp8ScaleOfTheWholeTensor) {
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{}, std::vector<int64_t>{1}}) {
+    for (const char* name : {"fc.weight_scale", "fc.weight_scale_inv"}) {
+      const auto weight = load(fp8(f32_tensor(name, shape, {0.5f})));
+      ASSERT_TRUE(weight) << weight.error().message;
+      for (int64_t n = 0; n < kRows; ++n) EXPECT_EQ(row_of(*weight, n), std::vector<float>(kColumns, 0.5f));
+    }
+  }
+}
+
+TEST_F(WeightFormats, Fp8ScaleOfEachRow) {
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{2}, std::vector<int64_t>{2, 1}}) {
+    for (const TensorToWrite& scale :
+         {f32_tensor("fc.weight_scale", shape, {0.5f, 3.0f}), bf16_tensor("fc.weight_scale", shape, {0.5f, 3.0f})}) {
+      const auto weight = load(fp8(scale));
+      ASSERT_TRUE(weight) << weight.error().message;
+      EXPECT_EQ(row_of(*weight, 0), std::vector<float>(kColumns, 0.5f));
+      EXPECT_EQ(row_of(*weight, 1), std::vector<float>(kColumns, 3.0f));
+    }
+  }
+}
+
+TEST_F(WeightFormats, Fp8ScalesOfBlocksAreMultipliersUnderBothNames) {
+  constexpr int64_t kManyRows = 130;
+  constexpr int64_t kManyColumns = 257;
+  for (const char* name : {"fc.weight_scale", "fc.weight_scale_inv"}) {
+    const auto weight = load({fp8_tensor("fc.weight", {kManyRows, kManyColumns}, codes(130 * 257, 0x38)),
+                              f32_tensor(name, {2, 3}, {1, 2, 3, 4, 5, 6})},
+                             kManyRows, kManyColumns);
+    ASSERT_TRUE(weight) << weight.error().message;
+    for (const int64_t n : {0, 127, 128, 129}) {
+      const std::vector<float> row = row_of(*weight, n);
+      for (int64_t k = 0; k < kManyColumns; ++k) {
+        ASSERT_EQ(row[static_cast<size_t>(k)], static_cast<float>(1 + n / 128 * 3 + k / 128)) << n << ", " << k;
+      }
+    }
+  }
+}
+
+TEST_F(WeightFormats, OneRowOrOneBlockIsUnambiguous) {
+  const auto row =
+      load({fp8_tensor("fc.weight", {1, 32}, codes(32, 0x38)), f32_tensor("fc.weight_scale", {1, 1}, {2})}, 1);
+  ASSERT_TRUE(row) << row.error().message;
+  EXPECT_EQ(row_of(*row, 0), std::vector<float>(32, 2.0f));
+  const auto block = load(fp8(f32_tensor("fc.weight_scale_inv", {1, 1}, {2})));
+  ASSERT_TRUE(block) << block.error().message;
+  EXPECT_EQ(row_of(*block, 1), std::vector<float>(32, 2.0f));
+}
+
+TEST_F(WeightFormats, EachTensorDecidesForItself) {
+  Tensors tensors = modelopt();
+  tensors.push_back(bf16_tensor("q_proj.weight", {1, 2}, {1, 2}));
+  tensors.push_back(fp8_tensor("k_proj.weight", {1, 2}, {0x38, 0x40}));
+  tensors.push_back(f32_tensor("k_proj.weight_scale", {1}, {0.5f}));
+  tensors.push_back(u8_tensor("codebook_packed", {1, 8}, codes(8, 0x22)));
+  tensors.push_back(fp8_tensor("codebook_scale", {1, 1}, {0x38}));
+  tensors.push_back(f32_tensor("codebook_global_scale", {1}, {2.0f}));
+  WeightStore store = store_of(tensors);
+  EXPECT_TRUE(store.matrix("fc", kRows, kColumns));
+  const auto q = store.matrix("q_proj", 1, 2);
+  const auto k = store.matrix("k_proj", 1, 2);
+  const auto codebook = store.parameter("codebook", 1, 16);
+  ASSERT_TRUE(q && k && codebook);
+  EXPECT_EQ(row_of(*q, 0), (std::vector<float>{1, 2}));
+  EXPECT_EQ(row_of(*k, 0), (std::vector<float>{0.5f, 1}));
+  EXPECT_EQ(row_of(*codebook, 0), std::vector<float>(16, 0.5f));
+  EXPECT_TRUE(store.has_matrix("fc"));
+  EXPECT_FALSE(store.has_matrix("fc2"));
+}
+
+TEST_F(WeightFormats, QuantizedAtLoad) {
+  const std::vector<float> values{6, 0.5f, -3, 4, 1, 2, 1.5f, 0, 6, 0.5f, -3, 4, 1, 2, 1.5f, -0.5f};
+  const Tensors tensors{bf16_tensor("q_proj.weight", {1, 16}, values), bf16_tensor("q_proj.bias", {1}, {7}),
+                        bf16_tensor("lm_head.weight", {1, 16}, values)};
+  for (const auto& [scheme, dtype] :
+       {std::pair{WeightScheme::fp8, DType::f8_e4m3}, std::pair{WeightScheme::nvfp4, DType::u8}}) {
+    WeightStore store = store_of(tensors);
+    store.quantize_at_load(scheme);
+    const auto q = store.matrix("q_proj", 1, 16, true);
+    const auto head = store.matrix("lm_head", 1, 16);
+    ASSERT_TRUE(q && head);
+    const WeightStore moved = std::move(store);  // the views stay good
+    EXPECT_EQ(q->dtype, dtype);
+    EXPECT_EQ(q->bias[0], 7.0f);
+    const std::vector<float> row = row_of(*q, 0);
+    for (size_t k = 0; k < row.size(); ++k) EXPECT_NEAR(row[k], values[k], 1e-6f + 0.04f * std::abs(values[k]));
+    EXPECT_EQ(head->dtype, DType::bf16);
+    EXPECT_TRUE(moved.unused().empty());
+  }
+}
+
+TEST_F(WeightFormats, QuantizingAtLoadKeepsItsOwnFormatAndRefusesAnother) {
+  const Tensors stored = fp8(f32_tensor("fc.weight_scale", {2, 1}, {1, 1}));
+  WeightStore same = store_of(stored);
+  same.quantize_at_load(WeightScheme::fp8);
+  const auto weight = same.matrix("fc", kRows, kColumns);
+  ASSERT_TRUE(weight) << weight.error().message;
+  EXPECT_EQ(weight->data, same.checkpoint().find("fc.weight")->data);
+  WeightStore other = store_of(stored);
+  other.quantize_at_load(WeightScheme::nvfp4);
+  expect_error(other.matrix("fc", kRows, kColumns), Code::unsupported, {"'fc.weight'", "F8_E4M3", "BF16"});
+  WeightStore narrow = store_of({bf16_tensor("fc.weight", {1, 8}, std::vector<float>(8, 1.0f))});
+  narrow.quantize_at_load(WeightScheme::nvfp4);
+  expect_error(narrow.matrix("fc", 1, 8), Code::unsupported, {"'fc.weight'", "rows of 8", "multiple of 16"});
+  WeightStore broken = store_of({bf16_tensor("fc.weight", {1, 2}, {1, std::nanf("")})});
+  broken.quantize_at_load(WeightScheme::fp8);
+  expect_error(broken.matrix("fc", 1, 2), Code::numeric, {"'fc.weight'", "finite"});
+}
+
+// A change that makes the tensors contradictory, and what the error must say.
+struct Broken {
+  const char* what;
+  Tensors tensors;
+  Code code;
+  std::vector<std::string> parts;
+  int64_t columns = kColumns;
+};
+
+Tensors with(Tensors tensors, TensorToWrite tensor) {
+  erase(tensors, tensor.name);
+  tensors.push_back(std::move(tensor));
+  return tensors;
+}
+
+Tensors without(Tensors tensors, const std::string& name) {
+  erase(tensors, name);
+  return tensors;
+}
+
+std::vector<Broken> broken_nvfp4() {
+  const auto f32 = [](const std::string& name, float value) { return f32_tensor(name, {1}, {value}); };
+  const float inf = std::numeric_limits<float>::infinity();
+  std::vector<Broken> cases{
+      {"packed and not",
+       with(compressed_tensors(), bf16_tensor("fc.weight", {2, 32}, std::vector<float>(64))),
+       Code::mismatch,
+       {"'fc.weight'", "'fc.weight_packed'", "both"}},
+      {"both global scales",
+       with(modelopt(), f32("fc.weight_global_scale", 4)),
+       Code::mismatch,
+       {"'fc.weight_scale_2'", "'fc.weight_global_scale'", "both"}},
+      {"multiplier beside packed",
+       without(with(compressed_tensors(), f32("fc.weight_scale_2", 4)), "fc.weight_global_scale"),
+       Code::mismatch,
+       {"'fc.weight_packed'", "'fc.weight_scale_2'"}},
+      {"divisor beside U8",
+       without(with(modelopt(), f32("fc.weight_global_scale", 4)), "fc.weight_scale_2"),
+       Code::mismatch,
+       {"'fc.weight'", "'fc.weight_global_scale'"}},
+      {"no multiplier", without(modelopt(), "fc.weight_scale_2"), Code::not_found, {"'fc.weight_scale_2'", "U8"}},
+      {"no divisor",
+       without(compressed_tensors(), "fc.weight_global_scale"),
+       Code::not_found,
+       {"'fc.weight_global_scale'"}},
+      {"no group scales", without(modelopt(), "fc.weight_scale"), Code::not_found, {"'fc.weight_scale'"}},
+      {"U8 alone", {modelopt()[0]}, Code::not_found, {"'fc.weight'", "U8", "'fc.weight_scale'"}},
+      {"group scales F32",
+       with(modelopt(), f32_tensor("fc.weight_scale", {2, 2}, {1, 1, 1, 1})),
+       Code::unsupported,
+       {"'fc.weight_scale'", "F32", "expected F8_E4M3"}},
+      {"groups of 32",
+       with(modelopt(), fp8_tensor("fc.weight_scale", {2, 1}, {0x38, 0x38})),
+       Code::mismatch,
+       {"'fc.weight_scale'", "[2, 1]", "[2, 2]"}},
+      {"inverse block scale",
+       with(modelopt(), f32("fc.weight_scale_inv", 1)),
+       Code::mismatch,
+       {"'fc.weight_scale'", "'fc.weight_scale_inv'"}},
+      {"NaN group scale",
+       with(modelopt(), fp8_tensor("fc.weight_scale", {2, 2}, {0x38, 0xff, 0x38, 0x38})),
+       Code::corrupt_file,
+       {"'fc.weight_scale'", "NaN"}},
+      {"not packed",
+       with(modelopt(), u8_tensor("fc.weight", {2, 32}, codes(64, 0))),
+       Code::mismatch,
+       {"'fc.weight'", "[2, 32]", "[2, 16]"}},
+      {"packed as I8",
+       with(compressed_tensors(), raw_tensor("fc.weight_packed", "I8", {2, 16}, codes(32, 0))),
+       Code::unsupported,
+       {"'fc.weight_packed'", "I8", "U8"}},
+      {"odd rows", modelopt(), Code::unsupported, {"'fc.weight'", "31", "multiple of 16"}, 31},
+      {"half a group", modelopt(), Code::unsupported, {"'fc.weight'", "24", "multiple of 16"}, 24},
+      {"two multipliers",
+       with(modelopt(), f32_tensor("fc.weight_scale_2", {2}, {1, 1})),
+       Code::mismatch,
+       {"'fc.weight_scale_2'", "[2]", "1 elements"}},
+  };
+  for (const float value : {0.0f, -0.0f, inf, std::nanf("")}) {
+    cases.push_back({"multiplier",
+                     with(modelopt(), f32("fc.weight_scale_2", value)),
+                     Code::corrupt_file,
+                     {"'fc.weight_scale_2'", "finite"}});
+    cases.push_back({"divisor",
+                     with(compressed_tensors(), f32("fc.weight_global_scale", value)),
+                     Code::corrupt_file,
+                     {"'fc.weight_global_scale'", "finite"}});
+  }
+  cases.push_back({"divisor with an infinite reciprocal",
+                   with(compressed_tensors(), f32("fc.weight_global_scale", 1e-45f)),
+                   Code::corrupt_file,
+                   {"'fc.weight_global_scale'", "finite"}});
+  return cases;
+}
+
+std::vector<Broken> broken_fp8() {
+  const TensorToWrite scale = f32_tensor("fc.weight_scale", {2, 1}, {1, 1});
+  const Tensors good = fp8(scale);
+  return {
+      {"no scale", without(good, "fc.weight_scale"), Code::not_found, {"'fc.weight'", "F8_E4M3", "'fc.weight_scale'"}},
+      {"both names",
+       with(good, f32_tensor("fc.weight_scale_inv", {2, 1}, {1, 1})),
+       Code::mismatch,
+       {"'fc.weight_scale'", "'fc.weight_scale_inv'"}},
+      {"columns",
+       fp8(f32_tensor("fc.weight_scale", {1, 32}, std::vector<float>(32, 1.0f))),
+       Code::mismatch,
+       {"'fc.weight_scale'", "[1, 32]", "[2, 1]", "[1, 1]"}},
+      {"rows, one too many", fp8(f32_tensor("fc.weight_scale", {3}, {1, 1, 1})), Code::mismatch, {"[3]", "[2, 1]"}},
+      {"three dimensions", fp8(f32_tensor("fc.weight_scale", {2, 1, 1}, {1, 1})), Code::mismatch, {"[2, 1, 1]"}},
+      {"NaN code",
+       with(good, fp8_tensor("fc.weight", {2, 32}, codes(64, 0x7f))),
+       Code::corrupt_file,
+       {"'fc.weight'", "NaN"}},
+      {"scale of FP8",
+       fp8(fp8_tensor("fc.weight_scale", {2, 1}, {0x38, 0x38})),
+       Code::unsupported,
+       {"'fc.weight_scale'", "F8_E4M3", "expected F32"}},
+      {"scale not finite",
+       fp8(f32_tensor("fc.weight_scale", {2, 1}, {1, std::nanf("")})),
+       Code::corrupt_file,
+       {"'fc.weight_scale'", "finite"}},
+      {"with a second scale",
+       with(good, f32_tensor("fc.weight_scale_2", {}, {1})),
+       Code::mismatch,
+       {"'fc.weight_scale_2'", "F8_E4M3"}},
+      {"wrong shape",
+       with(good, fp8_tensor("fc.weight", {32, 2}, codes(64, 0x38))),
+       Code::mismatch,
+       {"'fc.weight'", "[32, 2]", "[2, 32]"}},
+  };
+}
+
+std::vector<Broken> broken_plain() {
+  const TensorToWrite weight = bf16_tensor("fc.weight", {2, 32}, std::vector<float>(64, 1.0f));
+  return {
+      {"nothing", {bf16_tensor("other", {1}, {1})}, Code::not_found, {"fc.weight"}},
+      {"a scale",
+       {weight, f32_tensor("fc.weight_scale", {2, 1}, {1, 1})},
+       Code::mismatch,
+       {"'fc.weight_scale'", "not quantized"}},
+      {"a global scale",
+       {weight, f32_tensor("fc.weight_global_scale", {1}, {1})},
+       Code::mismatch,
+       {"'fc.weight_global_scale'", "not quantized"}},
+      {"integers",
+       {raw_tensor("fc.weight", "I8", {2, 32}, codes(64, 1))},
+       Code::unsupported,
+       {"'fc.weight'", "I8", "BF16, F16, F32, F8_E4M3"}},
+  };
+}
+
+TEST_F(WeightFormats, ContradictionsAreRefusedByName) {
+  for (const auto& cases : {broken_nvfp4(), broken_fp8(), broken_plain()}) {
+    for (const Broken& broken : cases) {
+      SCOPED_TRACE(broken.what);
+      const auto weight = load(broken.tensors, kRows, broken.columns);
+      expect_error(weight, broken.code, {});
+      for (const std::string& part : broken.parts) expect_error(weight, broken.code, {part});
+      expect_error(weight, broken.code, {folder_.path().string()});
+    }
+  }
+}
+
+}  // namespace
+}  // namespace blockdraft

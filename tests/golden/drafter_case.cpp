@@ -8,6 +8,9 @@
 #include "base/error.h"
 #include "draft/draft_model.h"
 #include "golden/case.h"
+#include "nn/weight_store.h"
+#include "ops/cpu/decode.h"
+#include "tensor/codec.h"
 
 namespace blockdraft::golden {
 namespace {
@@ -114,6 +117,36 @@ struct Runner {
   }
 };
 
+// How many elements of the stored weight `name`, dequantized and rounded to BF16, differ from the fixture's in a bit.
+Result<int64_t> count_other_bits(WeightStore& store, const std::string& name, const StoredTensor& expected) {
+  CHECK(expected.dtype == DType::bf16 && expected.shape.size() == 2);
+  BLOCKDRAFT_ASSIGN(const WeightView weight, store.parameter(name, expected.shape[0], expected.shape[1]));
+  std::vector<float> row(static_cast<size_t>(weight.in_features));
+  const std::byte* bits = expected.data;
+  int64_t others = 0;
+  for (int64_t n = 0; n < weight.out_features; ++n) {
+    cpu::decode_row(weight, n, row.data());
+    for (const float value : row) {
+      if (bf16_from_float(value) != load_unaligned<uint16_t>(bits)) ++others;
+      bits += sizeof(uint16_t);
+    }
+  }
+  return others;
+}
+
+// The packed weights of a fixture stand for its `dequantized.NAME` tensors, bit for bit.
+Status check_dequantized(const Case& fixture, Comparison& comparison) {
+  constexpr std::string_view kPrefix = "dequantized.";
+  BLOCKDRAFT_ASSIGN(Checkpoint checkpoint, Checkpoint::open(fixture.folder));
+  WeightStore store(std::make_shared<const Checkpoint>(std::move(checkpoint)), "");
+  for (const auto& [name, tensor] : fixture.io.tensors()) {
+    if (!name.starts_with(kPrefix)) continue;
+    BLOCKDRAFT_ASSIGN(const int64_t others, count_other_bits(store, name.substr(kPrefix.size()), tensor));
+    comparison.require(fmt::format("{}: {} elements have other bits", name, others), others == 0);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Comparison> run_drafter_case(Context& context, const Case& fixture) {
@@ -127,6 +160,7 @@ Result<Comparison> run_drafter_case(Context& context, const Case& fixture) {
       const std::unique_ptr<DraftModel> model,
       DraftModel::load(fixture.folder, config, target, {.max_sequences = kNumSlots, .max_positions = kMaxPositions}));
   Runner runner{context, fixture, *model, fixture.floats("features"), Comparison(fixture.tolerance())};
+  BLOCKDRAFT_TRY(check_dequantized(fixture, runner.comparison));
   const std::vector<int32_t> lengths = fixture.integers("context_lengths");
   const std::vector<int32_t> anchors = fixture.integers("anchors");
   int32_t grown = 0;

@@ -12,7 +12,8 @@
 namespace blockdraft {
 
 Result<std::unique_ptr<DraftModel>> DraftModel::load(const std::filesystem::path& folder, const DrafterConfig& config,
-                                                     const TargetWeights& target, const DrafterLimits& limits) {
+                                                     const TargetWeights& target, const DrafterLimits& limits,
+                                                     WeightScheme quantize) {
   BLOCKDRAFT_TRY(require_pairing(config, {.hidden_size = target.embed_tokens.in_features,
                                           .num_hidden_layers = target.num_hidden_layers,
                                           .vocab_size = target.embed_tokens.out_features,
@@ -20,6 +21,7 @@ Result<std::unique_ptr<DraftModel>> DraftModel::load(const std::filesystem::path
   BLOCKDRAFT_ASSIGN(Checkpoint checkpoint, Checkpoint::open(folder));
   BLOCKDRAFT_ASSIGN(std::string prefix, find_prefix(checkpoint));
   WeightStore store(std::make_shared<const Checkpoint>(std::move(checkpoint)), std::move(prefix));
+  store.quantize_at_load(quantize);
   const KvCacheShape shape = ContextKv::shape(config, limits.max_sequences, limits.max_positions);
   BLOCKDRAFT_ASSIGN(KvCache cache, KvCache::create(shape, "context pages"));
   std::unique_ptr<DraftModel> model(new DraftModel(config, limits, shape, std::move(store), std::move(cache)));

@@ -35,9 +35,11 @@ struct DrafterLimits {
 
 class DraftModel : public DraftSource {
  public:
-  // Reads the folder's config and weights, and checks that they fit the target.
+  // Reads the folder's config and weights, and checks that they fit the target. `quantize`: what linear weights that
+  // are stored in BF16, F16 or F32 become in memory (WeightStore::quantize_at_load); unscaled: nothing changes.
   static Result<std::unique_ptr<DraftModel>> load(const std::filesystem::path& folder, const DrafterConfig& config,
-                                                  const TargetWeights& target, const DrafterLimits& limits);
+                                                  const TargetWeights& target, const DrafterLimits& limits,
+                                                  WeightScheme quantize = WeightScheme::unscaled);
 
   int32_t trained_width() const override { return config_.trained_width(); }
   std::span<const int32_t> target_layer_ids() const override { return config_.target_layer_ids; }
@@ -51,6 +53,7 @@ class DraftModel : public DraftSource {
   bool has_confidence() const {
     return config_.family == DrafterFamily::dspark && config_.dspark.enable_confidence_head;
   }
+  size_t law_bytes(int64_t drafts) const override { return selection_->law_bytes(head_, drafts); }
   size_t state_bytes() const override { return KvCache::size_bytes(shape_); }
   size_t scratch_bytes(int32_t num_threads) const override;
 

@@ -1,0 +1,294 @@
+#include "blockdraft/drafter.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "base/error.h"
+#include "base/thread_pool.h"
+#include "draft/draft_model.h"
+#include "draft/pairing.h"
+#include "head/sequence_table.h"
+#include "head/target_views.h"
+#include "tensor/buffer.h"
+#include "tensor/context.h"
+
+namespace blockdraft {
+namespace {
+
+constexpr int64_t kMaxThreads = 1024;
+constexpr int64_t kMaxSequences = 1024;
+constexpr int64_t kMaxPositions = int64_t{1} << 24;
+constexpr int64_t kDefaultPositions = 4096;
+
+Status check_range(const char* option, int64_t value, int64_t min, int64_t max) {
+  if (value >= min && value <= max) return {};
+  return make_error(Code::invalid_argument, "option {} is {}, expected {} to {}", option, value, min, max);
+}
+
+Status check_options(const DrafterOptions& options) {
+  BLOCKDRAFT_TRY(check_range("threads", options.threads, 0, kMaxThreads));
+  BLOCKDRAFT_TRY(check_range("max_sequences", options.max_sequences, 1, kMaxSequences));
+  BLOCKDRAFT_TRY(check_range("max_positions", options.max_positions, 0, kMaxPositions));
+  if (options.confidence_threshold >= 0.0f && options.confidence_threshold <= 1.0f) return {};
+  return make_error(Code::invalid_argument, "option confidence_threshold is {}, expected 0 to 1",
+                    options.confidence_threshold);
+}
+
+// 0 if some layer sees everything.
+int32_t largest_window(const DrafterConfig& config) {
+  int32_t largest = 0;
+  for (const DrafterLayerConfig& layer : config.layers) {
+    if (layer.window == 0) return 0;
+    largest = std::max(largest, layer.window);
+  }
+  return largest;
+}
+
+DrafterInfo describe(const DraftModel& model, const DrafterLimits& limits) {
+  const DrafterConfig& config = model.config();
+  return {.kind = name_of(config.family),
+          .trained_width = config.trained_width(),
+          .target_layer_ids = config.target_layer_ids,
+          .hidden_size = config.target_hidden_size,
+          .tap_columns = static_cast<int64_t>(config.target_layer_ids.size()) * config.target_hidden_size,
+          .has_confidence = model.has_confidence(),
+          .block_size = config.block_size,
+          .mask_token_id = config.mask_token_id,
+          .shifted = config.layout == BlockLayout::shifted,
+          .window = largest_window(config),
+          .max_sequences = limits.max_sequences,
+          .max_positions = limits.max_positions,
+          .mapped_bytes = static_cast<int64_t>(model.mapped_bytes()),
+          .context_bytes = static_cast<int64_t>(model.state_bytes()),
+          .warnings = config.warnings};
+}
+
+}  // namespace
+
+struct Drafter::State {
+  State(std::unique_ptr<DraftModel> loaded, DrafterInfo facts, int64_t real_ids, int32_t num_threads)
+      : model(std::move(loaded)),
+        info(std::move(facts)),
+        num_real_ids(real_ids),
+        sequences(info.max_sequences),
+        threads(num_threads),
+        named(static_cast<size_t>(info.max_sequences), false) {}
+
+  Status allocate_scratch();
+  Result<int32_t> slot_named_once(SequenceId sequence);
+  Result<TapRows> check(const ContextRows& rows, int64_t rows_given);
+  Result<DraftRequest> check(const DraftQuery& query, size_t index);
+  Status extend(std::span<const float> taps, std::span<const ContextRows> rows);
+  Status propose(std::span<const DraftQuery> queries, std::vector<Proposal>& proposals);
+  void hand_out(std::span<const DraftQuery> queries, std::vector<Proposal>& proposals) const;
+
+  std::unique_ptr<DraftModel> model;
+  DrafterInfo info;
+  int64_t num_real_ids;
+  SequenceTable sequences;
+  ThreadPool threads;
+  std::unique_ptr<Arena> arena;
+  Context context;
+
+  // Of the call in progress.
+  std::vector<bool> named;  // [max_sequences] the call has named this slot's sequence
+  std::vector<TapRows> tap_rows;
+  std::vector<DraftRequest> requests;
+  std::vector<int32_t> ids, widths;
+  std::vector<float> confidences;
+};
+
+Status Drafter::State::allocate_scratch() {
+  const size_t bytes = model->scratch_bytes(threads.num_threads());
+  BLOCKDRAFT_ASSIGN(Buffer memory, Buffer::allocate(bytes, "scratch"));
+  arena = std::make_unique<Arena>(std::move(memory));
+  context = {.threads = &threads, .arena = arena.get()};
+  info.threads = threads.num_threads();
+  info.scratch_bytes = static_cast<int64_t>(bytes);
+  return {};
+}
+
+Result<int32_t> Drafter::State::slot_named_once(SequenceId sequence) {
+  BLOCKDRAFT_ASSIGN(const int32_t slot, sequences.slot_of(sequence));
+  if (named[static_cast<size_t>(slot)]) {
+    return make_error(Code::invalid_argument, "sequence {} is named twice in one call, expected once",
+                      static_cast<int64_t>(sequence));
+  }
+  named[static_cast<size_t>(slot)] = true;
+  return slot;
+}
+
+Result<TapRows> Drafter::State::check(const ContextRows& rows, int64_t rows_given) {
+  const auto name = static_cast<int64_t>(rows.sequence);
+  BLOCKDRAFT_ASSIGN(const int32_t slot, slot_named_once(rows.sequence));
+  if (rows.first_row < 0 || rows.num_rows < 0 || rows.num_rows > rows_given - rows.first_row) {
+    return make_error(Code::invalid_argument, "sequence {}: {} rows from row {} on, the taps have {} rows", name,
+                      rows.num_rows, rows.first_row, rows_given);
+  }
+  const int32_t length = model->context_length(slot);
+  if (rows.first_position != length) {
+    return make_error(Code::invalid_argument,
+                      "sequence {}: taps begin at position {}, expected {}, the end of its context", name,
+                      rows.first_position, length);
+  }
+  if (rows.num_rows > info.max_positions - length) {
+    return make_error(Code::limit_exceeded, "sequence {}: a context of {} positions, max_positions is {}", name,
+                      length + rows.num_rows, info.max_positions);
+  }
+  return TapRows{slot, rows.first_position, static_cast<int32_t>(rows.first_row), static_cast<int32_t>(rows.num_rows)};
+}
+
+Status Drafter::State::extend(std::span<const float> taps, std::span<const ContextRows> rows) {
+  const auto columns = static_cast<size_t>(info.tap_columns);
+  if (taps.size() % columns != 0) {
+    return make_error(Code::invalid_argument, "taps have {} numbers, expected a multiple of {}: {} layers of {}",
+                      taps.size(), columns, info.target_layer_ids.size(), info.hidden_size);
+  }
+  const auto rows_given = static_cast<int64_t>(taps.size() / columns);
+  std::fill(named.begin(), named.end(), false);
+  tap_rows.clear();
+  for (const ContextRows& part : rows) {
+    BLOCKDRAFT_ASSIGN(const TapRows checked, check(part, rows_given));
+    tap_rows.push_back(checked);
+  }
+  model->extend_context(context, view_f32(taps.data(), Shape{rows_given, info.tap_columns}), tap_rows);
+  return {};
+}
+
+Result<DraftRequest> Drafter::State::check(const DraftQuery& query, size_t index) {
+  BLOCKDRAFT_ASSIGN(const int32_t slot, slot_named_once(query.sequence));
+  const int32_t length = model->context_length(slot);
+  if (query.position != length) {
+    return make_error(Code::invalid_argument,
+                      "query {}: the anchor's position is {}, expected {}, the end of its context", index,
+                      query.position, length);
+  }
+  if (query.anchor_id < 0 || query.anchor_id >= num_real_ids) {
+    return make_error(Code::invalid_argument, "query {}: anchor id is {}, expected 0 to {}", index, query.anchor_id,
+                      num_real_ids - 1);
+  }
+  if (query.width < 1 || query.width > info.trained_width) {
+    return make_error(Code::invalid_argument, "query {}: width is {}, expected 1 to {}", index, query.width,
+                      info.trained_width);
+  }
+  if (query.width >= info.max_positions - length) {
+    return make_error(Code::limit_exceeded, "query {}: drafts up to position {}, max_positions is {}", index,
+                      length + query.width, info.max_positions);
+  }
+  return DraftRequest{slot, query.anchor_id, query.position, query.width};
+}
+
+Status Drafter::State::propose(std::span<const DraftQuery> queries, std::vector<Proposal>& proposals) {
+  std::fill(named.begin(), named.end(), false);
+  requests.clear();
+  size_t drafts = 0;
+  for (size_t i = 0; i < queries.size(); ++i) {
+    BLOCKDRAFT_ASSIGN(const DraftRequest checked, check(queries[i], i));
+    requests.push_back(checked);
+    drafts += static_cast<size_t>(checked.width);
+  }
+  ids.resize(drafts);
+  widths.resize(queries.size());
+  confidences.resize(info.has_confidence ? drafts : 0);
+  if (!queries.empty()) {
+    BLOCKDRAFT_TRY(model->propose(context, requests, {.ids = ids, .widths = widths, .confidences = confidences}));
+  }
+  hand_out(queries, proposals);
+  return {};
+}
+
+void Drafter::State::hand_out(std::span<const DraftQuery> queries, std::vector<Proposal>& proposals) const {
+  proposals.resize(queries.size());
+  auto id = ids.begin();
+  auto confidence = confidences.begin();
+  for (size_t i = 0; i < queries.size(); ++i) {
+    const int32_t width = queries[i].width;
+    proposals[i].ids.assign(id, id + width);
+    proposals[i].kept_width = widths[i];
+    proposals[i].confidences.clear();
+    id += width;
+    if (!info.has_confidence) continue;
+    proposals[i].confidences.assign(confidence, confidence + width);
+    confidence += width;
+  }
+}
+
+Drafter::Drafter(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Drafter::Drafter(Drafter&&) noexcept = default;
+Drafter& Drafter::operator=(Drafter&&) noexcept = default;
+Drafter::~Drafter() = default;
+
+Result<Drafter> Drafter::open(const std::filesystem::path& folder, const DrafterOptions& options,
+                              const TargetTensors& target) try {
+  BLOCKDRAFT_TRY(check_options(options));
+  BLOCKDRAFT_ASSIGN(const TargetWeights weights, target_weights(target));
+  BLOCKDRAFT_ASSIGN(const DrafterConfig config, read_drafter_config(folder));
+  const DrafterLimits limits{
+      .max_sequences = options.max_sequences,
+      .max_positions = options.max_positions != 0
+                           ? options.max_positions
+                           : std::min(config.transformer.max_position_embeddings, kDefaultPositions)};
+  BLOCKDRAFT_ASSIGN(std::unique_ptr<DraftModel> model, DraftModel::load(folder, config, weights, limits));
+  if (options.confidence_threshold > 0.0f) {
+    BLOCKDRAFT_TRY(model->set_confidence_threshold(options.confidence_threshold));
+  }
+  DrafterInfo info = describe(*model, limits);
+  auto state = std::make_unique<State>(std::move(model), std::move(info), weights.num_choices, options.threads);
+  BLOCKDRAFT_TRY(state->allocate_scratch());
+  return Drafter(std::move(state));
+} catch (const std::bad_alloc&) {
+  return make_error(Code::out_of_memory, "{}: no memory for {} sequences of {} positions", folder.string(),
+                    options.max_sequences, options.max_positions);
+}
+
+Result<SequenceId> Drafter::new_sequence() { return state_->sequences.open(); }
+
+Status Drafter::release(SequenceId sequence) {
+  BLOCKDRAFT_ASSIGN(const int32_t slot, state_->sequences.slot_of(sequence));
+  state_->model->reset(slot);
+  state_->sequences.release(slot);
+  return {};
+}
+
+Status Drafter::extend_context(SequenceId sequence, std::span<const float> taps, int32_t first_position) {
+  const ContextRows rows{.sequence = sequence,
+                         .first_position = first_position,
+                         .num_rows = static_cast<int64_t>(taps.size()) / state_->info.tap_columns};
+  return state_->extend(taps, {&rows, 1});
+}
+
+Status Drafter::extend_context(std::span<const float> taps, std::span<const ContextRows> rows) {
+  return state_->extend(taps, rows);
+}
+
+Status Drafter::propose(std::span<const DraftQuery> queries, std::vector<Proposal>& proposals) {
+  return state_->propose(queries, proposals);
+}
+
+Status Drafter::rewind(SequenceId sequence, int32_t position) {
+  BLOCKDRAFT_ASSIGN(const int32_t slot, state_->sequences.slot_of(sequence));
+  DraftModel& model = *state_->model;
+  const int32_t length = model.context_length(slot);
+  if (position < 0 || position > length) {
+    return make_error(Code::invalid_argument, "sequence {}: cannot rewind to position {}, its context ends at {}",
+                      static_cast<int64_t>(sequence), position, length);
+  }
+  const int32_t earliest = model.earliest_context_length(slot);
+  if (position < earliest) {
+    return make_error(Code::limit_exceeded,
+                      "sequence {}: cannot rewind to position {}, the windows have left nothing before {}",
+                      static_cast<int64_t>(sequence), position, earliest);
+  }
+  model.truncate_context(slot, position);
+  return {};
+}
+
+Result<int32_t> Drafter::context_length(SequenceId sequence) const {
+  BLOCKDRAFT_ASSIGN(const int32_t slot, state_->sequences.slot_of(sequence));
+  return state_->model->context_length(slot);
+}
+
+const DrafterInfo& Drafter::info() const { return state_->info; }
+
+}  // namespace blockdraft

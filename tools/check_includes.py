@@ -28,6 +28,7 @@ MAY_INCLUDE = {
     "target": NN_AND_BELOW,
     "draft": NN_AND_BELOW,
     "verify": {"base", "tensor", "ops"},
+    "head": NN_AND_BELOW | {"draft", "verify"},
     "engine": NN_AND_BELOW | {"target", "draft", "verify"},
     "api": NN_AND_BELOW | {"target", "draft", "verify", "engine", "text"},
     "cli": {"base"},
@@ -36,7 +37,7 @@ MAY_INCLUDE = {
 
 # Folder -> public headers (include/blockdraft) that it may include. Any folder may include these:
 PUBLIC_FOR_ALL = {"blockdraft/result.h"}
-ALL_PUBLIC = {"api", "cli", "server"}
+ALL_PUBLIC = {"head", "api", "cli", "server"}
 MAY_INCLUDE_PUBLIC = {"text": {"blockdraft/tokenizer.h"}}
 
 # Folder -> folders that its CMake target may link beyond those it may include: what implements the public headers.
@@ -226,6 +227,7 @@ PLANTED = [  # (file, text, what the fault says)
     ("src/ops/a.cpp", "#include <tensor/shape.h>\n", "it is our own header"),
     ("src/nn/b.cpp", '#include "blockdraft/engine.h"\n', "folder 'nn' may not include 'blockdraft/engine.h'"),
     ("src/cli/a.cpp", '#include "engine/cycle.h"\n', "folder 'cli' may not include 'engine/cycle.h'"),
+    ("src/head/a.cpp", '#include "target/target.h"\n', "folder 'head' may not include 'target/target.h'"),
     ("src/ops/b.cpp", '#include "../base/error.h"\n', "'../base/error.h' is relative to this file"),
     ("src/ops/c.cpp", '#include "error.h"\n', "'error.h' is not relative to src/ or include/"),
     ("src/ops/d.cpp", "#include HEADER\n", "an include has to name its file"),

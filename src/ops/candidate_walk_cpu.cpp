@@ -14,6 +14,15 @@ void read_row(const WeightView& table, int32_t id, float* values) {
   decode_row(table, id, values);
 }
 
+int64_t best(const float* scores, const float* noise, int64_t k) {
+  if (noise == nullptr) return std::max_element(scores, scores + k) - scores;
+  int64_t place = 0;
+  for (int64_t c = 1; c < k; ++c) {
+    if (scores[c] + noise[c] > scores[place] + noise[place]) place = c;
+  }
+  return place;
+}
+
 // The step from prev to row j: its scores, and the best candidate.
 int32_t step(const CandidateWalkArgs& args, int64_t j, int32_t prev, float* edge, float* codes) {
   const int64_t k = args.unary.dim(1);
@@ -26,7 +35,7 @@ int32_t step(const CandidateWalkArgs& args, int64_t j, int32_t prev, float* edge
     read_row(args.successor, candidates[c], codes);
     scores[c] = args.unary.row(j)[c] + dot(edge, codes, rank);
   }
-  return candidates[std::max_element(scores, scores + k) - scores];
+  return candidates[best(scores, args.noise == nullptr ? nullptr : args.noise + j * k, k)];
 }
 
 }  // namespace

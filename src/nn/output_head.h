@@ -1,6 +1,7 @@
 // From final-normed hidden rows to logits and greedy choices (spec 1.9).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "tensor/context.h"
@@ -22,8 +23,27 @@ inline constexpr int64_t kLogitRows = 64;
 // logits: [rows, vocabulary] f32.  hidden: [rows, hidden] f32.
 void head_logits(Context& context, TensorView logits, ConstTensorView hidden, const OutputHead& head);
 
+// Calls use(first, logits) with the logits of rows first .. first + logits.dim(0) - 1, group after group. The logits
+// are `use`'s to change; they are gone after the call.
+template <class Use>
+void for_each_logit_group(Context& context, ConstTensorView hidden, const OutputHead& head, const Use& use) {
+  const ArenaScope scope(*context.arena);
+  const int64_t rows = hidden.dim(0);
+  const TensorView logits = context.arena->take_f32({std::min(rows, kLogitRows), head.weight.out_features});
+  for (int64_t first = 0; first < rows; first += kLogitRows) {
+    const int64_t count = std::min(kLogitRows, rows - first);
+    const TensorView group = rows_of(logits, 0, count);
+    head_logits(context, group, rows_of(hidden, first, count), head);
+    use(first, group);
+  }
+}
+// Arena bytes that it takes beside what `use` does.
+size_t logit_group_scratch_bytes(const WeightView& weight, int64_t rows);
+
 // ids[r] = argmax of the logits of row r, lowest id on ties, kNotANumber if a logit is NaN.
 void head_argmax(Context& context, int32_t* ids, ConstTensorView hidden, const OutputHead& head);
-size_t head_argmax_scratch_bytes(const WeightView& weight, int64_t rows);
+inline size_t head_argmax_scratch_bytes(const WeightView& weight, int64_t rows) {
+  return logit_group_scratch_bytes(weight, rows);
+}
 
 }  // namespace blockdraft

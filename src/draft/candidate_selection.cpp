@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "draft/draft_vocabulary.h"
+#include "draft/row_sampling.h"
+#include "ops/argmax.h"
 #include "ops/candidate_walk.h"
 #include "ops/linear.h"
 #include "ops/top_k.h"
@@ -10,16 +12,52 @@
 namespace blockdraft {
 namespace {
 
-// Ids and logits of the best candidates of every row, a few rows of logits at a time.
+// Ids and logits of the best candidates of every row.
 void find_candidates(Context& context, const SelectionInput& input, int32_t* ids, TensorView unary) {
-  const ArenaScope scope(*context.arena);
-  const int64_t rows = input.hidden.dim(0);
-  const TensorView logits = context.arena->take_f32({std::min(rows, kLogitRows), input.head.weight.out_features});
-  for (int64_t first = 0; first < rows; first += kLogitRows) {
-    const int64_t count = std::min(kLogitRows, rows - first);
-    const TensorView part = rows_of(logits, 0, count);
-    head_logits(context, part, rows_of(input.hidden, first, count), input.head);
-    top_k(context, ids + first * unary.dim(1), rows_of(unary, first, count), part, input.head.num_choices);
+  for_each_logit_group(context, input.hidden, input.head, [&](int64_t first, const TensorView& logits) {
+    top_k(context, ids + first * unary.dim(1), rows_of(unary, first, logits.dim(0)), logits, input.head.num_choices);
+  });
+}
+
+// What the walk adds to the scores so that its largest is a draw with probabilities softmax(score / T): T times a
+// Gumbel number a candidate, 0 where the best is wanted. Only the temperature acts on a draft's law (spec 4.2).
+void fill_noise(TensorView noise, const SelectionInput& input, const int32_t* candidates) {
+  const int64_t k = noise.dim(1);
+  int64_t row = 0;
+  for (const DraftRequest& request : input.requests) {
+    for (int32_t i = 0; i < request.width; ++i, ++row) {
+      const RowSampling sampling = sampling_of_draft(request, i);
+      const int32_t* ids = candidates + row * k;
+      float* values = noise.row(row);
+      std::fill_n(values, k, 0.0f);
+      if (sampling.temperature == 0.0f || ids[0] == kNotANumber) continue;
+      GumbelNoise gumbel(sampling.noise);
+      for (int64_t c = 0; c < k; ++c) values[c] = sampling.temperature * static_cast<float>(gumbel(ids[c]));
+    }
+  }
+}
+
+ProbabilityRow law_of_candidates(Arena& law_memory, const int32_t* candidates, const float* scores, int64_t k,
+                                 float temperature) {
+  int32_t* ids = law_memory.take_i32(k);
+  float* values = law_memory.take_f32({1, k}).f32();
+  std::copy_n(candidates, k, ids);
+  for (int64_t c = 0; c < k; ++c) values[c] = scores[c] / temperature;
+  softmax_row(values, values, k);
+  return {.ids = ids, .values = values, .count = k};
+}
+
+void hand_out_laws(const SelectionInput& input, const int32_t* candidates, ConstTensorView scores,
+                   const Drafts& drafts) {
+  const int64_t k = scores.dim(1);
+  int64_t row = 0;
+  for (const DraftRequest& request : input.requests) {
+    const int64_t end = row + request.width;
+    for (; row < end; ++row) {
+      if (!request.sampling.wants_law || drafts.ids[static_cast<size_t>(row)] == kNotANumber) continue;
+      drafts.laws[static_cast<size_t>(row)] = law_of_candidates(*drafts.law_memory, candidates + row * k,
+                                                                scores.row(row), k, request.sampling.row.temperature);
+    }
   }
 }
 
@@ -44,11 +82,18 @@ void CandidateSelection::select(Context& context, const SelectionInput& input, c
 
   find_candidates(context, input, candidates, unary);
   to_target_ids({candidates, static_cast<size_t>(rows * k)}, input.draft_to_target);
+  const bool draws = any_drawn(input.requests);
+  TensorView noise;
+  if (draws) {
+    noise = context.arena->take_f32({rows, k});
+    fill_noise(noise, input, candidates);
+  }
   linear(context, {.out = edge, .x = input.hidden, .weights = {&weights_.hidden_projection, 1}});
   candidate_walk(context, {.drafts = drafts.ids.data(),
                            .scores = scores,
                            .candidates = candidates,
                            .unary = unary,
+                           .noise = draws ? noise.f32() : nullptr,
                            .edge = edge,
                            .predecessor = weights_.predecessor_codebook,
                            .successor = weights_.successor_codebook,
@@ -56,6 +101,7 @@ void CandidateSelection::select(Context& context, const SelectionInput& input, c
                            .first_row = first_row,
                            .num_sequences = num_sequences});
   propose_all(input.requests, drafts.widths);
+  if (draws) hand_out_laws(input, candidates, scores, drafts);
   if (input.trace != nullptr) {
     input.trace->candidates.assign(candidates, candidates + rows * k);
     input.trace->scores.assign(scores.f32(), scores.f32() + rows * k);
@@ -66,8 +112,8 @@ size_t CandidateSelection::scratch_bytes(const OutputHead& head, int32_t num_thr
   const int64_t k = config_.selector_top_k;
   // Candidates, anchors and first rows are integers of the same size as floats; sequences are at most as many as
   // drafts.
-  return 3 * arena_bytes_f32(drafts * k) + arena_bytes_f32(drafts * config_.selector_rank) +
-         2 * arena_bytes_f32(drafts + 1) + head_argmax_scratch_bytes(head.weight, drafts) +
+  return 4 * arena_bytes_f32(drafts * k) + arena_bytes_f32(drafts * config_.selector_rank) +
+         2 * arena_bytes_f32(drafts + 1) + logit_group_scratch_bytes(head.weight, drafts) +
          candidate_walk_scratch_bytes(num_threads, config_.selector_rank);
 }
 

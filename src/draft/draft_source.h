@@ -6,6 +6,7 @@
 #include <span>
 
 #include "blockdraft/result.h"
+#include "ops/sample.h"
 #include "tensor/context.h"
 #include "tensor/tensor_view.h"
 
@@ -19,12 +20,20 @@ struct TapRows {
   int32_t num_rows = 0;
 };
 
+// How the drafts of a sequence are drawn. The noise is the target's own for the position where drafts are accepted if
+// they equal the target's choice, and another one where their law is wanted.
+struct DraftSampling {
+  RowSampling row;         // its noise.position is not looked at: each draft has its own
+  bool wants_law = false;  // Drafts::laws gets the law of each draft
+};
+
 // Asks for `width` drafts: guesses for positions position + 1 .. position + width.
 struct DraftRequest {
   int32_t slot = 0;
-  int32_t anchor_id = 0;  // newest committed token
-  int32_t position = 0;   // of the anchor; the context covers 0 .. position - 1
-  int32_t width = 0;      // 1 to trained_width()
+  int32_t anchor_id = 0;     // newest committed token
+  int32_t position = 0;      // of the anchor; the context covers 0 .. position - 1
+  int32_t width = 0;         // 1 to trained_width()
+  DraftSampling sampling{};  // temperature 0: the best drafts, greedily
 };
 
 // What a call proposes. The arrays are the caller's.
@@ -34,6 +43,10 @@ struct Drafts {
   // [drafts] or empty: how likely each draft is to be accepted if those before it are. Written by drafters with a
   // confidence head only (DraftModel::has_confidence).
   std::span<float> confidences = {};
+  // [drafts] the law that each draft was drawn from, given what precedes it; untouched where none is wanted or the
+  // draft was not drawn. Their arrays come from law_memory and live as long. Left out if no request wants laws.
+  std::span<ProbabilityRow> laws = {};
+  Arena* law_memory = nullptr;
 };
 
 // The usual case: every draft is to be verified.
@@ -55,6 +68,9 @@ class DraftSource {
   virtual Status propose(Context& context, std::span<const DraftRequest> requests, const Drafts& drafts) = 0;
   // Forgets the sequence.
   virtual void reset(int32_t slot) = 0;
+
+  // Bytes of law_memory that so many drafts with laws take at most.
+  virtual size_t law_bytes(int64_t) const { return 0; }
 
   virtual size_t state_bytes() const = 0;
   virtual size_t scratch_bytes(int32_t num_threads) const = 0;  // arena bytes that a call takes at most

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "draft/draft_vocabulary.h"
+#include "draft/row_sampling.h"
 #include "ops/activation.h"
 #include "ops/argmax.h"
 #include "ops/embedding.h"
@@ -20,19 +21,20 @@ namespace blockdraft {
 struct MarkovSelection::Group {
   int64_t num_sequences = 0;
   int64_t num_rows = 0;
-  int32_t* width = nullptr;        // [num_sequences], in the order of the steps, falling
-  int32_t* first_draft = nullptr;  // [num_sequences] place of draft 0 among all drafts of the call
-  int32_t* request = nullptr;      // [num_sequences]
-  int32_t* previous = nullptr;     // [num_sequences] target id before the current step
-  int32_t* choices = nullptr;      // [num_rows] target ids, kNotANumber
-  TensorView hidden;               // [num_rows, hidden]
-  TensorView logits;               // [num_rows, draft vocabulary]
-  TensorView confidence;           // [num_rows, 1], before the sigmoid
-  TensorView embedded;             // [num_sequences, rank] markov_w1 rows of `previous`
-  TensorView joined;               // [num_sequences, hidden + 2 * rank] inputs of the small products
-  TensorView gate;                 // [num_sequences, 3 * rank]
-  TensorView bias_code;            // [num_sequences, rank] what markov_w2 turns into the bias
-  TensorView state;                // [num_sequences, rank] of the rnn head
+  int32_t* width = nullptr;          // [num_sequences], in the order of the steps, falling
+  int32_t* first_draft = nullptr;    // [num_sequences] place of draft 0 among all drafts of the call
+  int32_t* request = nullptr;        // [num_sequences]
+  int32_t* previous = nullptr;       // [num_sequences] target id before the current step
+  int32_t* choices = nullptr;        // [num_rows] target ids, kNotANumber
+  RowSampling* samplings = nullptr;  // [num_rows] null: nothing is drawn
+  TensorView hidden;                 // [num_rows, hidden]
+  TensorView logits;                 // [num_rows, draft vocabulary]
+  TensorView confidence;             // [num_rows, 1], before the sigmoid
+  TensorView embedded;               // [num_sequences, rank] markov_w1 rows of `previous`
+  TensorView joined;                 // [num_sequences, hidden + 2 * rank] inputs of the small products
+  TensorView gate;                   // [num_sequences, 3 * rank]
+  TensorView bias_code;              // [num_sequences, rank] what markov_w2 turns into the bias
+  TensorView state;                  // [num_sequences, rank] of the rnn head
 
   int64_t active(int64_t step) const {
     return std::count_if(width, width + num_sequences, [step](int32_t w) { return w > step; });
@@ -100,9 +102,14 @@ MarkovSelection::Group MarkovSelection::take_group(Context& context, const Selec
   group.state = arena.take_f32({group.num_sequences, rank});
   std::fill_n(group.state.f32(), group.num_sequences * rank, 0.0f);
 
+  if (any_drawn(requests)) group.samplings = take_row_samplings(arena, group.num_rows);
   int64_t row = 0;
   for (int64_t step = 0; row < group.num_rows; ++step) {
     for (int64_t i = 0; i < group.active(step); ++i, ++row) {
+      if (group.samplings != nullptr) {
+        const DraftRequest& request = input.requests[static_cast<size_t>(group.request[i])];
+        group.samplings[row] = unfiltered(sampling_of_draft(request, static_cast<int32_t>(step)));
+      }
       std::memcpy(group.hidden.row(row), input.hidden.row(group.first_draft[i] + step),
                   static_cast<size_t>(hidden_size_) * sizeof(float));
     }
@@ -148,6 +155,16 @@ void MarkovSelection::correct(Context& context, Group& group, ConstTensorView hi
   linear(context, {.out = logits, .x = code, .weights = {&weights_.markov_w2, 1}, .accumulate = true});
 }
 
+// One step's tokens, where they are drawn: softmax(logits / T), without filters (spec 5.3).
+void MarkovSelection::draw(Context& context, const SelectionInput& input, Group& group, int64_t row,
+                           int64_t active) const {
+  const TensorView logits = rows_of(group.logits, row, active);
+  const RowSampling* samplings = group.samplings + row;
+  const int32_t* target_ids = input.draft_to_target.empty() ? nullptr : input.draft_to_target.data();
+  to_scores(context, logits, input.head.num_choices, samplings);
+  sample(context, group.choices + row, logits, input.head.num_choices, samplings, target_ids);
+}
+
 void MarkovSelection::run(Context& context, const SelectionInput& input, Group& group) const {
   head_logits(context, group.logits, group.hidden, input.head);
   int64_t row = 0;
@@ -160,6 +177,7 @@ void MarkovSelection::run(Context& context, const SelectionInput& input, Group& 
     judge(context, group, hidden, rows_of(group.confidence, row, active));
     correct(context, group, hidden, logits);
     argmax(context, choices, logits, input.head.num_choices);
+    if (group.samplings != nullptr) draw(context, input, group, row, active);
     to_target_ids({choices, static_cast<size_t>(active)}, input.draft_to_target);
     for (int64_t i = 0; i < active; ++i) {
       // After a NaN the sequence's drafts are void; its rows go on with a valid id, as other rows share the products.
@@ -218,7 +236,7 @@ void MarkovSelection::select(Context& context, const SelectionInput& input, cons
 size_t MarkovSelection::scratch_bytes(const OutputHead& head, int32_t, int64_t drafts) const {
   const int64_t rank = config_.markov_rank;
   const int64_t rows = max_group_rows(drafts, block_size_);
-  return 5 * arena_bytes_f32(rows) + arena_bytes_f32(rows * hidden_size_) +
+  return 5 * arena_bytes_f32(rows) + row_samplings_bytes(rows) + arena_bytes_f32(rows * hidden_size_) +
          arena_bytes_f32(rows * head.weight.out_features) + arena_bytes_f32(rows) + 3 * arena_bytes_f32(rows * rank) +
          arena_bytes_f32(rows * (hidden_size_ + 2 * rank)) + arena_bytes_f32(rows * 3 * rank);
 }

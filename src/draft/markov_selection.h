@@ -23,6 +23,7 @@ class MarkovSelection : public TokenSelection {
   void embed_predecessors(Context& context, Group& group, int64_t active) const;
   void judge(Context& context, Group& group, ConstTensorView hidden, TensorView confidence) const;
   void correct(Context& context, Group& group, ConstTensorView hidden, TensorView logits) const;
+  void draw(Context& context, const SelectionInput& input, Group& group, int64_t row, int64_t active) const;
   void hand_out(const SelectionInput& input, const Group& group, const Drafts& drafts) const;
 
   DsparkConfig config_;

@@ -20,7 +20,7 @@ namespace blockdraft {
 struct SelectionTrace {
   std::vector<int32_t> candidates;  // [drafts, K], by (logit descending, id ascending); DFlash2
   std::vector<float> scores;        // [drafts, K]; DFlash2
-  std::vector<float> logits;        // [drafts, draft vocabulary], with the Markov bias; DSpark
+  std::vector<float> logits;        // [drafts, draft vocabulary], with the Markov bias, over T if drawn; DSpark
   std::vector<float> confidence;    // [drafts], before the sigmoid; DSpark with a confidence head
 };
 
@@ -39,6 +39,10 @@ class TokenSelection {
   virtual ~TokenSelection() = default;
   // drafts.ids: target ids, kNotANumber where a logit is NaN. drafts.widths: how many of each request's to verify.
   virtual void select(Context& context, const SelectionInput& input, const Drafts& drafts) const = 0;
+  // Bytes of Drafts::law_memory for the laws of so many drafts.
+  virtual size_t law_bytes(const OutputHead& head, int64_t drafts) const {
+    return static_cast<size_t>(drafts) * arena_bytes_f32(head.num_choices);
+  }
   // Arena bytes for so many drafts of one call.
   virtual size_t scratch_bytes(const OutputHead& head, int32_t num_threads, int64_t drafts) const = 0;
   // Read and computed beside the output head, for the roofline.

@@ -1,8 +1,6 @@
 #include "draft/row_sampling.h"
 
 #include <algorithm>
-#include <memory>
-#include <type_traits>
 
 namespace blockdraft {
 namespace {
@@ -27,20 +25,6 @@ RowSampling sampling_of_draft(const DraftRequest& request, int32_t index) {
 
 RowSampling unfiltered(const RowSampling& sampling) {
   return {.temperature = sampling.temperature, .noise = sampling.noise};
-}
-
-// The arena's memory is aligned for anything and not destroyed.
-RowSampling* take_row_samplings(Arena& arena, int64_t count) {
-  static_assert(std::is_trivially_destructible_v<RowSampling> && alignof(RowSampling) <= Arena::kAlignment);
-  void* memory = arena.take_i32(static_cast<int64_t>(row_samplings_bytes(count) / sizeof(int32_t)));
-  auto* samplings = static_cast<RowSampling*>(memory);
-  std::uninitialized_default_construct_n(samplings, count);
-  return samplings;
-}
-
-size_t row_samplings_bytes(int64_t count) {
-  static_assert(sizeof(RowSampling) % sizeof(float) == 0);
-  return arena_bytes_f32(count * static_cast<int64_t>(sizeof(RowSampling) / sizeof(float)));
 }
 
 RowSampling* samplings_of_drafts(Arena& arena, std::span<const DraftRequest> requests) {

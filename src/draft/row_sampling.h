@@ -1,7 +1,6 @@
 // What the draft selections share where drafts are drawn.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -18,10 +17,6 @@ RowSampling sampling_of_draft(const DraftRequest& request, int32_t index);
 
 // The same with the temperature only: which filters act on a draft's law differs by family (spec 6.3).
 RowSampling unfiltered(const RowSampling& sampling);
-
-// [count], uninitialized, from the arena.
-RowSampling* take_row_samplings(Arena& arena, int64_t count);
-size_t row_samplings_bytes(int64_t count);
 
 // An entry a draft, in the order of the requests.
 RowSampling* samplings_of_drafts(Arena& arena, std::span<const DraftRequest> requests);

@@ -1,6 +1,7 @@
 // Random choices from rows of logits (spec 6.3; design D1, "Sampling too"). Each row by itself, in a fixed order.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/noise.h"
@@ -17,6 +18,10 @@ struct RowSampling {
   float min_p = 0.0f;        // 0: off
   NoiseKey noise;
 };
+
+// [count], uninitialized, from the arena; and the bytes that this takes.
+RowSampling* take_row_samplings(Arena& arena, int64_t count);
+size_t row_samplings_bytes(int64_t count);
 
 // Turns logits into scores, in place: logit / temperature, and -infinity for ids that may not be drawn. The law of the
 // row is the softmax of its scores. Kept are, one filter after the other:

@@ -9,7 +9,6 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/timer.h"
-#include "ops/argmax.h"
 #include "verify/accept.h"
 
 namespace blockdraft {
@@ -34,6 +33,7 @@ auto timed(std::vector<float>& times_us, Part part) {
 }  // namespace
 
 Status Cycle::run(Context& context, std::span<Sequence* const> batch, RunTimes& times) {
+  const ArenaScope laws(law_memory_);
   choose_widths(batch);
   timed(times.context_us, [&] { extend_context(context, batch); });
   BLOCKDRAFT_TRY(timed(times.propose_us, [&] { return propose(context, batch); }));
@@ -48,7 +48,8 @@ Cycle::Cycle(Target& target, DraftSource* drafter, const OutputHead& head, const
       head_(head),
       limits_(limits),
       taps_memory_(std::move(taps)),
-      hidden_size_(target.config().transformer.hidden_size) {
+      hidden_size_(target.config().transformer.hidden_size),
+      chooser_(head, limits.max_rows()) {
   const auto rows = static_cast<size_t>(limits.max_rows());
   const auto sequences = static_cast<size_t>(limits.max_sequences);
   taps_ = view_f32(taps_memory_.f32(), Shape{limits.max_rows(), tap_columns(drafter, hidden_size_)});
@@ -58,7 +59,10 @@ Cycle::Cycle(Target& target, DraftSource* drafter, const OutputHead& head, const
   requests_.reserve(sequences);
   tap_rows_.reserve(sequences);
   verify_rows_.reserve(sequences);
+  blocks_.reserve(sequences);
+  accepted_.reserve(sequences);
   drafts_.reserve(rows);
+  laws_.reserve(rows);
   verify_ids_.reserve(rows);
   choices_.reserve(rows);
   row_numbers_.resize(rows);
@@ -70,8 +74,17 @@ size_t Cycle::taps_bytes(const DraftSource* drafter, int64_t hidden_size, int64_
 }
 
 size_t Cycle::scratch_bytes() const {
-  return arena_bytes_f32(limits_.max_rows() * hidden_size_) +
-         head_argmax_scratch_bytes(head_.weight, limits_.max_rows());
+  return arena_bytes_f32(limits_.max_rows() * hidden_size_) + TokenChooser::scratch_bytes(head_, limits_.max_rows());
+}
+
+Status Cycle::reserve_laws() {
+  if (drafter_ == nullptr || law_memory_.size_bytes() > 0) return {};
+  const int64_t most_drafts = static_cast<int64_t>(limits_.max_sequences) * limits_.max_width;
+  const size_t bytes = drafter_->law_bytes(most_drafts);
+  if (bytes == 0) return {};
+  BLOCKDRAFT_ASSIGN(Buffer memory, Buffer::allocate(bytes, "laws of drafts"));
+  law_memory_ = Arena(std::move(memory));
+  return {};
 }
 
 // A cycle commits one token more than it accepts drafts, so the last free place needs no draft (spec 6.5).
@@ -98,6 +111,14 @@ void Cycle::extend_context(Context& context, std::span<Sequence* const> batch) {
   if (!tap_rows_.empty()) drafter_->extend_context(context, taps_, tap_rows_);
 }
 
+// With coupled acceptance the drafter draws with the target's own noise, so that it often draws the same token.
+DraftSampling Cycle::draft_sampling(const Sequence& sequence) const {
+  const SamplingParams& params = sequence.input.sampling;
+  DraftSampling sampling{.row = sampling_of_row(params, 0), .wants_law = params.uses_ratio()};
+  if (sampling.wants_law) sampling.row.noise.purpose = NoisePurpose::draft;
+  return sampling;
+}
+
 Status Cycle::propose(Context& context, std::span<Sequence* const> batch) {
   requests_.clear();
   for (size_t i = 0; i < batch.size(); ++i) {
@@ -105,44 +126,55 @@ Status Cycle::propose(Context& context, std::span<Sequence* const> batch) {
     requests_.push_back({.slot = batch[i]->slot,
                          .anchor_id = batch[i]->tokens.back(),
                          .position = batch[i]->position(),
-                         .width = widths_[i]});
+                         .width = widths_[i],
+                         .sampling = draft_sampling(*batch[i])});
   }
   drafts_.resize(static_cast<size_t>(std::accumulate(widths_.begin(), widths_.end(), 0)));
+  laws_.assign(drafts_.size(), {});
   kept_widths_.resize(requests_.size());
   if (requests_.empty()) return {};
   CHECK(drafter_ != nullptr);
-  BLOCKDRAFT_TRY(drafter_->propose(context, requests_, {.ids = drafts_, .widths = kept_widths_}));
+  BLOCKDRAFT_TRY(drafter_->propose(
+      context, requests_, {.ids = drafts_, .widths = kept_widths_, .laws = laws_, .law_memory = &law_memory_}));
   drop_doubtful();
   return {};
 }
 
 // A drafter may find some of its drafts not worth verifying: they never reach the target (spec 5.5).
 void Cycle::drop_doubtful() {
-  auto asked = drafts_.begin();
-  auto kept = drafts_.begin();
+  size_t asked = 0;
+  size_t kept = 0;
   auto kept_width = kept_widths_.begin();
   for (int32_t& width : widths_) {
     if (width == 0) continue;
-    std::copy(asked, asked + *kept_width, kept);
-    asked += width;
+    for (int32_t i = 0; i < *kept_width; ++i, ++kept) {
+      drafts_[kept] = drafts_[asked + static_cast<size_t>(i)];
+      laws_[kept] = laws_[asked + static_cast<size_t>(i)];
+    }
+    asked += static_cast<size_t>(width);
     width = *kept_width++;
-    kept += width;
   }
-  drafts_.erase(kept, drafts_.end());
+  drafts_.resize(kept);
+  laws_.resize(kept);
 }
 
 Status Cycle::verify(Context& context, std::span<Sequence* const> batch) {
   const ArenaScope scope(*context.arena);
   verify_ids_.clear();
   verify_rows_.clear();
-  auto drafts = drafts_.cbegin();
+  blocks_.clear();
+  std::span<const int32_t> drafts = drafts_;
+  std::span<const ProbabilityRow> laws = laws_;
   for (size_t i = 0; i < batch.size(); ++i) {
     Sequence& sequence = *batch[i];
     const int32_t rows = widths_[i] + 1;
+    const auto width = static_cast<size_t>(widths_[i]);
+    blocks_.push_back({.sequence = &sequence, .drafts = drafts.first(width), .laws = laws.first(width)});
     sequence.first_tap_row = static_cast<int32_t>(verify_ids_.size());
     verify_ids_.push_back(sequence.tokens.back());
-    verify_ids_.insert(verify_ids_.end(), drafts, drafts + widths_[i]);
-    drafts += widths_[i];
+    verify_ids_.insert(verify_ids_.end(), drafts.begin(), drafts.begin() + widths_[i]);
+    drafts = drafts.subspan(width);
+    laws = laws.subspan(width);
     target_.reserve(sequence.slot, rows);
     verify_rows_.push_back({.slot = sequence.slot,
                             .first_position = sequence.position(),
@@ -156,31 +188,25 @@ Status Cycle::verify(Context& context, std::span<Sequence* const> batch) {
                             .tap_layer_ids = tap_layer_ids_,
                             .taps = taps_});
   choices_.resize(rows);
-  head_argmax(context, choices_.data(), hidden, head_);
-  if (std::ranges::find(choices_, kNotANumber) != choices_.end()) {
-    return make_error(Code::numeric, "the target's logits are not numbers");
-  }
-  return {};
+  accepted_.resize(batch.size());
+  return chooser_.choose(context, hidden, blocks_, choices_, accepted_);
 }
 
 void Cycle::accept(std::span<Sequence* const> batch) {
-  std::span<const int32_t> drafts = drafts_;
   std::span<const int32_t> choices = choices_;
   for (size_t i = 0; i < batch.size(); ++i) {
-    const auto width = static_cast<size_t>(widths_[i]);
-    commit(*batch[i], drafts.first(width), choices.first(width + 1));
-    drafts = drafts.subspan(width);
-    choices = choices.subspan(width + 1);
+    const auto rows = static_cast<size_t>(widths_[i]) + 1;
+    commit(*batch[i], widths_[i], accepted_[i], choices.first(rows));
+    choices = choices.subspan(rows);
   }
 }
 
-void Cycle::commit(Sequence& sequence, std::span<const int32_t> drafts, std::span<const int32_t> choices) {
-  const Committed committed = commit_greedy(drafts, choices, sequence.remaining(), sequence.input.stop_ids);
+void Cycle::commit(Sequence& sequence, int32_t width, int32_t accepted, std::span<const int32_t> choices) {
+  const Committed committed = blockdraft::commit(accepted, choices, sequence.remaining(), sequence.input.stop_ids);
   const int32_t produced = sequence.append(choices.first(static_cast<size_t>(committed.produced)), committed);
   target_.commit(sequence.slot, produced);
   sequence.num_tap_rows = produced;
-  sequence.result.cycles.push_back(
-      {.width = static_cast<int32_t>(drafts.size()), .accepted = committed.accepted, .produced = produced});
+  sequence.result.cycles.push_back({.width = width, .accepted = committed.accepted, .produced = produced});
 }
 
 }  // namespace blockdraft

@@ -9,6 +9,7 @@
 #include "draft/draft_source.h"
 #include "engine/sequence.h"
 #include "engine/stats.h"
+#include "engine/token_chooser.h"
 #include "nn/batch.h"
 #include "nn/output_head.h"
 #include "target/target.h"
@@ -34,17 +35,22 @@ class Cycle {
   // Each sequence is asked for the width of its request, less where its end is near. Errors: numeric.
   Status run(Context& context, std::span<Sequence* const> batch, RunTimes& times);
 
+  // Makes room for the laws of drafts, which ratio acceptance needs. Once is enough.  Errors: out_of_memory.
+  Status reserve_laws();
+  size_t law_bytes() const { return law_memory_.size_bytes(); }
+
   static size_t taps_bytes(const DraftSource* drafter, int64_t hidden_size, int64_t rows);
   size_t scratch_bytes() const;  // beside those of target and drafter
 
  private:
   void choose_widths(std::span<Sequence* const> batch);
   void extend_context(Context& context, std::span<Sequence* const> batch);
+  DraftSampling draft_sampling(const Sequence& sequence) const;
   Status propose(Context& context, std::span<Sequence* const> batch);
   void drop_doubtful();
   Status verify(Context& context, std::span<Sequence* const> batch);
   void accept(std::span<Sequence* const> batch);
-  void commit(Sequence& sequence, std::span<const int32_t> drafts, std::span<const int32_t> choices);
+  void commit(Sequence& sequence, int32_t width, int32_t accepted, std::span<const int32_t> choices);
 
   Target& target_;
   DraftSource* drafter_;
@@ -53,6 +59,8 @@ class Cycle {
   Buffer taps_memory_;
   int64_t hidden_size_;
   std::span<const int32_t> tap_layer_ids_;
+  TokenChooser chooser_;
+  Arena law_memory_{Buffer{}};
   TensorView taps_;  // [max_rows, taps], of the newest verify rows
 
   // Of the cycle in progress, one entry a sequence ...
@@ -61,9 +69,12 @@ class Cycle {
   std::vector<DraftRequest> requests_;  // only of those with a width
   std::vector<TapRows> tap_rows_;
   std::vector<SequenceRows> verify_rows_;
+  std::vector<VerifiedBlock> blocks_;
+  std::vector<int32_t> accepted_;  // leading drafts that are kept
   // ... and one entry a row.
-  std::vector<int32_t> drafts_;      // sum of widths
-  std::vector<int32_t> verify_ids_;  // anchor and drafts of each sequence
+  std::vector<int32_t> drafts_;       // sum of widths
+  std::vector<ProbabilityRow> laws_;  // of drafts_, if there is room for laws
+  std::vector<int32_t> verify_ids_;   // anchor and drafts of each sequence
   std::vector<int32_t> row_numbers_;
   std::vector<int32_t> choices_;  // the target's token after each verify row
 };

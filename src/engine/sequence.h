@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "verify/accept.h"
+#include "verify/penalties.h"
+#include "verify/sampling_params.h"
 
 namespace blockdraft {
 
@@ -16,6 +18,7 @@ struct TokenRequest {
   int64_t max_tokens = 0;           // at least 0
   int32_t width = 0;                // drafts asked for in a cycle; 0: plain decoding
   std::vector<int32_t> stop_ids;    // a text ends with the first of these that it generates
+  SamplingParams sampling;          // as they are: the largest logit of each row
   // Called with every generated token, in order, as soon as it is committed. False ends the text after this token.
   std::function<bool(int32_t)> on_token;
 };
@@ -42,6 +45,7 @@ struct Sequence {
   TokenRequest input;
   std::vector<int32_t> tokens;  // prompt and generated ids
   int64_t max_length = 0;       // of `tokens`
+  TokenHistory history;         // of `tokens`, if the request penalizes any
   bool ended = false;
   TokenResult result;
 

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/timer.h"
-#include "ops/argmax.h"
+#include "verify/accept.h"
 
 namespace blockdraft {
 
@@ -26,7 +26,8 @@ TokenEngine::TokenEngine(Target& target, DraftSource* drafter, const TokenEngine
       drafter_(drafter),
       options_(options),
       threads_(options.threads),
-      head_{.weight = target.lm_head(), .num_choices = options.num_choices} {
+      head_{.weight = target.lm_head(), .num_choices = options.num_choices},
+      first_chooser_(head_, 1) {
   CHECK(options.max_sequences >= 1 && options.max_positions >= 1 && options.max_width >= 0);
   CHECK(options.num_choices >= 1 && options.num_choices <= head_.weight.out_features);
 }
@@ -77,11 +78,26 @@ Status TokenEngine::validate(const TokenRequest& request, size_t index) const {
                         table_rows - 1);
     }
   }
+  if (const Status status = check_sampling(request.sampling, options_.num_choices); !status) {
+    return make_error(status.error().code, "request {}: {}", index, status.error().message);
+  }
+  return {};
+}
+
+// Ratio acceptance needs memory that no other request does.
+Status TokenEngine::reserve_laws(std::span<const TokenRequest> requests) {
+  if (std::ranges::none_of(requests, [](const TokenRequest& r) { return r.width > 0 && r.sampling.uses_ratio(); })) {
+    return {};
+  }
+  const size_t bytes_before = cycle_->law_bytes();
+  BLOCKDRAFT_TRY(cycle_->reserve_laws());
+  if (cycle_->law_bytes() > bytes_before) plan_.push_back({"laws of drafts", cycle_->law_bytes()});
   return {};
 }
 
 Result<std::vector<TokenResult>> TokenEngine::run(std::span<const TokenRequest> requests) {
   for (size_t i = 0; i < requests.size(); ++i) BLOCKDRAFT_TRY(validate(requests[i], i));
+  BLOCKDRAFT_TRY(reserve_laws(requests));
   times_ = {};
   const Timer timer;
   std::vector<TokenResult> results(requests.size());
@@ -149,9 +165,14 @@ Status TokenEngine::admit(Sequence& sequence) {
     sequence.ended = true;
     return {};
   }
+  if (sequence.input.sampling.penalizes()) {
+    // Verify rows count drafts as generated for a moment: up to max_width of them.
+    sequence.history = TokenHistory(sequence.input.prompt_ids, target_.embed_tokens().out_features,
+                                    sequence.remaining() + options_.max_width);
+  }
   int32_t choice = 0;
   BLOCKDRAFT_TRY(prefill(sequence, choice));
-  const Committed committed = commit_greedy({}, {&choice, 1}, sequence.remaining(), sequence.input.stop_ids);
+  const Committed committed = commit(0, {&choice, 1}, sequence.remaining(), sequence.input.stop_ids);
   sequence.append({&choice, 1}, committed);
   return {};
 }
@@ -182,9 +203,9 @@ Status TokenEngine::prefill(Sequence& sequence, int32_t& first_choice) {
       drafter_->extend_context(context_, taps, {&tap_rows, 1});
     }
   }
-  head_argmax(context_, &first_choice, hidden, head_);
-  if (first_choice == kNotANumber) return make_error(Code::numeric, "the target's logits are not numbers");
-  return {};
+  const VerifiedBlock block{.sequence = &sequence};
+  int32_t accepted = 0;
+  return first_chooser_.choose(context_, hidden, {&block, 1}, {&first_choice, 1}, {&accepted, 1});
 }
 
 void TokenEngine::release(Sequence& sequence) {

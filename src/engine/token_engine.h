@@ -14,6 +14,7 @@
 #include "engine/cycle.h"
 #include "engine/sequence.h"
 #include "engine/stats.h"
+#include "engine/token_chooser.h"
 #include "nn/output_head.h"
 #include "target/target.h"
 #include "tensor/buffer.h"
@@ -59,6 +60,7 @@ class TokenEngine {
   Status allocate();
   Status validate(const TokenRequest& request, size_t index) const;
   Status decode_all(std::span<const TokenRequest> requests, std::vector<TokenResult>& results);
+  Status reserve_laws(std::span<const TokenRequest> requests);
   Status admit(Sequence& sequence);
   Status prefill(Sequence& sequence, int32_t& first_choice);
   void release(Sequence& sequence);
@@ -68,6 +70,7 @@ class TokenEngine {
   TokenEngineOptions options_;
   ThreadPool threads_;
   OutputHead head_;
+  TokenChooser first_chooser_;  // of the tokens that follow prompts
   std::vector<PlanItem> plan_;
   std::unique_ptr<Arena> arena_;
   Buffer prefill_taps_;  // [kPrefillRows, taps]

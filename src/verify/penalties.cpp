@@ -29,7 +29,7 @@ void TokenHistory::take_back(int32_t id) {
 }
 
 void adjust_logits(float* logits, const SamplingParams& params, const TokenHistory& history) {
-  for (const LogitBias& entry : params.logit_bias) logits[entry.id] += entry.bias;
+  for (const IdBias& entry : params.logit_bias) logits[entry.id] += entry.bias;
   if (!params.penalizes()) return;
   for (const int32_t id : history.distinct_ids()) {
     float& logit = logits[id];

@@ -19,10 +19,10 @@ Status check_positive(const char* field, float value, float max) {
   return make_error(Code::invalid_argument, "{} is {}, expected more than 0 and at most {}", field, value, max);
 }
 
-Status check_bias(const std::vector<LogitBias>& biases, int64_t num_choices) {
+Status check_bias(const std::vector<IdBias>& biases, int64_t num_choices) {
   constexpr float kMaxBias = 100.0f;
   std::vector<int32_t> ids;
-  for (const LogitBias& entry : biases) {
+  for (const IdBias& entry : biases) {
     if (entry.id < 0 || entry.id >= num_choices) {
       return make_error(Code::invalid_argument, "logit_bias: id is {}, expected 0 to {}", entry.id, num_choices - 1);
     }

@@ -15,7 +15,7 @@ enum class AcceptanceRule {
   ratio,    // a draft is kept with probability min(1, p / q) (verify/accept_ratio.h): another text, the same law
 };
 
-struct LogitBias {
+struct IdBias {
   int32_t id = 0;
   float bias = 0.0f;
 };
@@ -33,7 +33,7 @@ struct SamplingParams {
   float repetition_penalty = 1.0f;
   float presence_penalty = 0.0f;
   float frequency_penalty = 0.0f;
-  std::vector<LogitBias> logit_bias;
+  std::vector<IdBias> logit_bias;
 
   static constexpr float kGreedyTemperature = 1e-5f;
 

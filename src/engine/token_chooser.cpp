@@ -1,0 +1,111 @@
+#include "engine/token_chooser.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "ops/argmax.h"
+#include "verify/accept.h"
+#include "verify/accept_ratio.h"
+#include "verify/penalties.h"
+
+namespace blockdraft {
+namespace {
+
+bool is_plain(const VerifiedBlock& block) { return block.sequence->input.sampling.is_plain(); }
+bool uses_ratio(const VerifiedBlock& block) { return block.sequence->input.sampling.uses_ratio(); }
+
+// Bias and penalties, with the drafts before the row counted as text.
+void adjust(const VerifiedBlock& block, size_t index, float* logits) {
+  Sequence& sequence = *block.sequence;
+  if (index > 0 && sequence.history.is_kept()) sequence.history.add(block.drafts[index - 1]);
+  adjust_logits(logits, sequence.input.sampling, sequence.history);
+  if (index < block.drafts.size() || !sequence.history.is_kept()) return;
+  for (size_t i = block.drafts.size(); i > 0; --i) sequence.history.take_back(block.drafts[i - 1]);
+}
+
+RowSampling sampling_of(const VerifiedBlock& block, size_t index) {
+  const int32_t position = block.sequence->position() + 1 + static_cast<int32_t>(index);
+  return sampling_of_row(block.sequence->input.sampling, position);
+}
+
+}  // namespace
+
+Status TokenChooser::choose(Context& context, ConstTensorView hidden, std::span<const VerifiedBlock> blocks,
+                            std::span<int32_t> choices, std::span<int32_t> accepted) {
+  std::ranges::fill(accepted, 0);
+  if (std::ranges::all_of(blocks, is_plain)) {
+    head_argmax(context, choices.data(), hidden, head_);
+  } else {
+    rows_.clear();
+    for (size_t b = 0; b < blocks.size(); ++b) {
+      for (size_t i = 0; i <= blocks[b].drafts.size(); ++i) rows_.push_back({b, i});
+    }
+    CHECK(rows_.size() == choices.size());
+    for_each_logit_group(context, hidden, head_, [&](int64_t first, const TensorView& logits) {
+      draw(context, blocks, first, logits, choices.subspan(static_cast<size_t>(first)), accepted);
+    });
+  }
+  if (std::ranges::find(choices, kNotANumber) != choices.end()) {
+    return make_error(Code::numeric, "the target's logits are not numbers");
+  }
+  std::span<const int32_t> rest = choices;
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    const size_t rows = blocks[b].drafts.size() + 1;
+    if (!uses_ratio(blocks[b])) accepted[b] = accepted_prefix(blocks[b].drafts, rest.first(rows));
+    rest = rest.subspan(rows);
+  }
+  return {};
+}
+
+// One group of rows. Every row gets its argmax first, which also finds what is not a number.
+void TokenChooser::draw(Context& context, std::span<const VerifiedBlock> blocks, int64_t first,
+                        const TensorView& logits, std::span<int32_t> choices, std::span<int32_t> accepted) {
+  const ArenaScope scope(*context.arena);
+  const auto rows = static_cast<size_t>(logits.dim(0));
+  const auto group = std::span(rows_).subspan(static_cast<size_t>(first), rows);
+  RowSampling* samplings = take_row_samplings(*context.arena, logits.dim(0));
+  for (size_t r = 0; r < rows; ++r) {
+    const VerifiedBlock& block = blocks[group[r].block];
+    samplings[r] = sampling_of(block, group[r].index);
+    if (!is_plain(block)) adjust(block, group[r].index, logits.row(static_cast<int64_t>(r)));
+  }
+  argmax(context, choices.data(), logits, head_.num_choices);
+  to_scores(context, logits, head_.num_choices, samplings);
+  // Ratio rows are not drawn here: each goes by what became of the drafts before it.
+  for (size_t r = 0; r < rows; ++r) {
+    if (uses_ratio(blocks[group[r].block])) samplings[r].temperature = 0.0f;
+  }
+  sample(context, choices.data(), logits, head_.num_choices, samplings, nullptr);
+  for (size_t r = 0; r < rows; ++r) {
+    const auto [b, index] = group[r];
+    if (!uses_ratio(blocks[b]) || choices[r] == kNotANumber) continue;
+    test_draft(blocks[b], index, logits.row(static_cast<int64_t>(r)), choices[r], accepted[b]);
+  }
+}
+
+void TokenChooser::test_draft(const VerifiedBlock& block, size_t index, float* scores, int32_t& choice,
+                              int32_t& accepted) const {
+  if (static_cast<size_t>(accepted) < index) return;  // an earlier draft was not kept
+  const std::span<float> p(scores, static_cast<size_t>(head_.num_choices));
+  if (!std::isfinite(scores[choice])) {  // the largest of the scores
+    choice = kNotANumber;
+    return;
+  }
+  softmax_row(p.data(), p.data(), head_.num_choices);
+  const NoiseKey key = sampling_of(block, index).noise;
+  if (index == block.drafts.size()) {
+    choice = draw_bonus(p, key);
+    return;
+  }
+  const RatioTest test = accept_ratio(p, block.laws[index], block.drafts[index], key);
+  choice = test.token;
+  if (test.kept) ++accepted;
+}
+
+size_t TokenChooser::scratch_bytes(const OutputHead& head, int64_t rows) {
+  return logit_group_scratch_bytes(head.weight, rows) + row_samplings_bytes(std::min(rows, kLogitRows));
+}
+
+}  // namespace blockdraft

@@ -1,0 +1,52 @@
+// From the hidden rows of a target's pass to the tokens that it chooses, and to how many drafts are kept.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "blockdraft/result.h"
+#include "engine/sequence.h"
+#include "nn/output_head.h"
+#include "ops/sample.h"
+#include "tensor/context.h"
+#include "tensor/tensor_view.h"
+
+namespace blockdraft {
+
+// The rows of one sequence: row 0 follows its newest token, row j follows draft j - 1.
+struct VerifiedBlock {
+  Sequence* sequence = nullptr;
+  std::span<const int32_t> drafts;
+  std::span<const ProbabilityRow> laws;  // [drafts], of ratio acceptance only
+};
+
+// Borrows the head. Allocates nothing once made.
+class TokenChooser {
+ public:
+  TokenChooser(const OutputHead& head, int32_t max_rows) : head_(head) { rows_.reserve(static_cast<size_t>(max_rows)); }
+
+  // choices: [rows] the target's token of each row; with ratio acceptance, what takes the draft's place where it is not
+  //   kept, and nothing of use after that.  accepted: [blocks] leading drafts that are kept.
+  // hidden: [rows, hidden] f32, block after block, a row more than it has drafts.  Errors: numeric.
+  // The rows of a sequence are chosen as if its drafts before them were part of its text.
+  Status choose(Context& context, ConstTensorView hidden, std::span<const VerifiedBlock> blocks,
+                std::span<int32_t> choices, std::span<int32_t> accepted);
+
+  static size_t scratch_bytes(const OutputHead& head, int64_t rows);
+
+ private:
+  struct Row {
+    size_t block = 0;
+    size_t index = 0;  // in its block
+  };
+  void draw(Context& context, std::span<const VerifiedBlock> blocks, int64_t first, const TensorView& logits,
+            std::span<int32_t> choices, std::span<int32_t> accepted);
+  void test_draft(const VerifiedBlock& block, size_t index, float* scores, int32_t& choice, int32_t& accepted) const;
+
+  const OutputHead& head_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace blockdraft

@@ -7,8 +7,8 @@
 //     return true;
 //   });
 //
-// The text is the target's own greedy text: with and without a drafter, for every width and whatever else is in the
-// batch, token for token (docs/architecture.md, "Why drafting changes no bit").
+// The text is the target's own, greedy or drawn with the request's seed: with and without a drafter, for every width
+// and whatever else is in the batch, token for token (docs/architecture.md, "Why drafting changes no bit").
 #pragma once
 
 #include <cstddef>
@@ -39,12 +39,38 @@ struct EngineOptions {
 };
 inline constexpr int64_t kDefaultMaxPositions = 4096;
 
+// How drafts are accepted where tokens are drawn. With both, texts have exactly the law of the target.
+enum class Acceptance {
+  coupled,  // the text of a seed is that of plain decoding with the seed
+  ratio,    // drafts are kept with probability min(1, p / q): texts that depend on drafter and width
+};
+
+struct LogitBias {
+  int32_t id = 0;
+  float bias = 0.0f;  // -100 to 100, added to the logit
+};
+
+// The next token is drawn from the softmax of logits / temperature, after top_k, top_p and min_p in this order. Before
+// the temperature come logit_bias, repetition_penalty, frequency_penalty and presence_penalty, in this order.
 struct Request {
   std::string prompt;
   std::vector<int32_t> prompt_ids;  // used instead of `prompt` if not empty
   int64_t max_tokens = 128;         // at least 0
   std::vector<std::string> stop;    // the text ends before the first of these; none may be empty
   bool ignore_eos = false;          // do not end at the target's stop tokens
+
+  float temperature = 0.0f;  // 0 to 100; below 1e-5 the most likely token is taken, nothing is drawn
+  int32_t top_k = 0;         // only the so many most likely ids; 0: all
+  float top_p = 1.0f;        // above 0: only the most likely ids, before which there is less than this probability
+  float min_p = 0.0f;        // 0 to 1: only ids with this part of the most likely one's probability
+  uint64_t seed = 0;         // the same seed gives the same text
+  Acceptance acceptance = Acceptance::coupled;
+
+  // For ids in prompt or text: divides logits above 0, multiplies others. Above 0, to 100.
+  float repetition_penalty = 1.0f;
+  float presence_penalty = 0.0f;   // -2 to 2: taken off logits of ids that the text holds
+  float frequency_penalty = 0.0f;  // -2 to 2: the same for each time that the text holds the id
+  std::vector<LogitBias> logit_bias;
 };
 
 // A part of a text as it becomes certain. Pieces of one request, joined, are its Generation::text. `text` never splits

@@ -63,6 +63,21 @@ CallTimes call_times(const RunTimes& times) {
           times.propose_us, times.verify_us, times.accept_us};
 }
 
+SamplingParams sampling_params(const Request& request) {
+  SamplingParams params{
+      .temperature = request.temperature,
+      .top_k = request.top_k,
+      .top_p = request.top_p,
+      .min_p = request.min_p,
+      .seed = request.seed,
+      .acceptance = request.acceptance == Acceptance::ratio ? AcceptanceRule::ratio : AcceptanceRule::coupled,
+      .repetition_penalty = request.repetition_penalty,
+      .presence_penalty = request.presence_penalty,
+      .frequency_penalty = request.frequency_penalty};
+  for (const LogitBias& entry : request.logit_bias) params.logit_bias.push_back({entry.id, entry.bias});
+  return params;
+}
+
 FinishReason finish_reason(const TokenResult& result, const TextStream& stream) {
   if (stream.canceled()) return FinishReason::canceled;
   if (stream.at_stop_text() || result.end == EndReason::at_stop) return FinishReason::stop;
@@ -103,6 +118,7 @@ Status Engine::State::check(const Request& request, size_t index) const {
 
 TokenRequest Engine::State::token_request(const Request& request) const {
   TokenRequest result{.max_tokens = request.max_tokens, .width = info.draft_tokens};
+  result.sampling = sampling_params(request);
   result.prompt_ids = request.prompt_ids.empty() ? tokenizer.encode(request.prompt) : request.prompt_ids;
   if (!request.ignore_eos) result.stop_ids = models.target->config().eos_token_ids;
   return result;

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +9,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "blockdraft/engine.h"
+#include "cli/check_report.h"
 #include "cli/commands.h"
 #include "cli/decode.h"
 #include "cli/options.h"
@@ -43,41 +43,6 @@ struct CheckFlags {
   TextFlags text;
 };
 
-// The first token that differs. An id is missing where that text has ended.
-struct Divergence {
-  std::string prompt;
-  size_t token = 0;
-  std::optional<int32_t> plain_id, drafted_id;
-};
-
-struct CheckTotals {
-  explicit CheckTotals(int32_t full_width) : plain_acceptance(0), drafted_acceptance(full_width) {}
-
-  int64_t prompts = 0;
-  int64_t tokens = 0;
-  int64_t mismatches = 0;
-  std::optional<Divergence> first_divergence;
-  SpeedTotals plain_speed, drafted_speed;
-  AcceptanceTotals plain_acceptance, drafted_acceptance;
-
-  double speedup() const {
-    const double plain = plain_speed.tokens_per_s();
-    return plain > 0 ? drafted_speed.tokens_per_s() / plain : 0;
-  }
-};
-
-std::optional<int32_t> id_at(const std::vector<int32_t>& ids, size_t index) {
-  if (index >= ids.size()) return std::nullopt;
-  return ids[index];
-}
-
-std::optional<Divergence> compare(const NamedPrompt& prompt, const Generation& plain, const Generation& drafted) {
-  if (plain.ids == drafted.ids) return std::nullopt;
-  const auto [at, unused] = std::mismatch(plain.ids.begin(), plain.ids.end(), drafted.ids.begin(), drafted.ids.end());
-  const size_t token = static_cast<size_t>(at - plain.ids.begin());
-  return Divergence{prompt.id, token, id_at(plain.ids, token), id_at(drafted.ids, token)};
-}
-
 // What was streamed must be the text: a fault of the program if not, whatever the models are.
 Status check_streams(const PromptBatch& batch, const DecodedBatch& decoded, const char* way) {
   for (size_t i = 0; i < batch.size(); ++i) {
@@ -94,7 +59,7 @@ void add_results(CheckTotals& totals, const PromptBatch& batch, const DecodedBat
   for (size_t i = 0; i < batch.size(); ++i) {
     ++totals.prompts;
     totals.tokens += static_cast<int64_t>(plain.generations[i].ids.size());
-    const auto divergence = compare(batch.prompts[i], plain.generations[i], drafted.generations[i]);
+    const auto divergence = compare(batch.prompts[i].id, plain.generations[i], drafted.generations[i]);
     if (divergence) ++totals.mismatches;
     if (divergence && !totals.first_divergence) totals.first_divergence = divergence;
     totals.plain_acceptance.add(plain.generations[i]);
@@ -124,60 +89,6 @@ Result<CheckTotals> compare_all(Engine& plain, Engine& drafted, const PromptBatc
   return totals;
 }
 
-std::string token_text(const Tokenizer& tokenizer, const std::optional<int32_t>& id) {
-  return id ? std::string(tokenizer.token_bytes(*id)) : std::string();
-}
-
-std::string describe(const Tokenizer& tokenizer, const std::optional<int32_t>& id) {
-  if (!id) return "the end of the text";
-  return fmt::format("{} '{}'", *id, printable(token_text(tokenizer, id)));
-}
-
-std::string verdict(const CheckTotals& totals, const Tokenizer& tokenizer) {
-  if (totals.mismatches == 0) {
-    return fmt::format("equal: {} tokens of {} prompts, 0 mismatches\n", totals.tokens, totals.prompts);
-  }
-  const Divergence& first = *totals.first_divergence;
-  return fmt::format(
-      "different: {} of {} prompts; first in prompt '{}' at generated token {} (counted from 0): plain {}, drafted "
-      "{}\n",
-      totals.mismatches, totals.prompts, first.prompt, first.token, describe(tokenizer, first.plain_id),
-      describe(tokenizer, first.drafted_id));
-}
-
-std::string human_report(const CheckTotals& totals, const Tokenizer& tokenizer) {
-  const auto row = [](const char* way, const AcceptanceTotals& acceptance, const SpeedTotals& speed, double ratio) {
-    return fmt::format("{:<8} {} tokens a target pass, {:.1f} tokens/s, {:.2f}x\n", way,
-                       decimal(acceptance.length_all(), 2), speed.tokens_per_s(), ratio);
-  };
-  return row("plain", totals.plain_acceptance, totals.plain_speed, 1) +
-         row("drafted", totals.drafted_acceptance, totals.drafted_speed, totals.speedup()) + verdict(totals, tokenizer);
-}
-
-Json json_divergence(const std::optional<Divergence>& divergence, const Tokenizer& tokenizer) {
-  if (!divergence) return nullptr;
-  const auto id = [](const std::optional<int32_t>& value) { return value ? Json(*value) : Json(nullptr); };
-  return {{"prompt", divergence->prompt},
-          {"token", divergence->token},
-          {"plain_id", id(divergence->plain_id)},
-          {"drafted_id", id(divergence->drafted_id)},
-          {"plain_text", token_text(tokenizer, divergence->plain_id)},
-          {"drafted_text", token_text(tokenizer, divergence->drafted_id)}};
-}
-
-Json json_report(const CheckTotals& totals, const Tokenizer& tokenizer) {
-  return {{"prompts", totals.prompts},
-          {"tokens", totals.tokens},
-          {"mismatches", totals.mismatches},
-          {"first_divergence", json_divergence(totals.first_divergence, tokenizer)},
-          {"acceptance_length", json_or_null(totals.drafted_acceptance.length())},
-          {"acceptance_length_all", json_or_null(totals.drafted_acceptance.length_all())},
-          {"acceptance_by_position", totals.drafted_acceptance.by_position()},
-          {"plain_tokens_per_s", totals.plain_speed.tokens_per_s()},
-          {"drafted_tokens_per_s", totals.drafted_speed.tokens_per_s()},
-          {"speedup", totals.speedup()}};
-}
-
 Result<int> run_check(const CheckFlags& flags) {
   BLOCKDRAFT_TRY(apply(flags.common));
   BLOCKDRAFT_ASSIGN(const std::vector<NamedPrompt> prompts, load_prompts(flags.text));
@@ -193,8 +104,8 @@ Result<int> run_check(const CheckFlags& flags) {
     log_warning("none of {} drafts was accepted: the drafter was probably trained for another target",
                 acceptance.drafted());
   }
-  if (flags.common.json) write_json(json_report(totals, drafted.tokenizer()));
-  write_human(flags.common.json, human_report(totals, drafted.tokenizer()));
+  if (flags.common.json) write_json(json_check(totals, drafted.tokenizer()));
+  write_human(flags.common.json, human_check(totals, drafted.tokenizer()));
   return totals.mismatches == 0 ? kExitOk : kExitFailure;
 }
 

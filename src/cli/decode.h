@@ -47,7 +47,7 @@ size_t call_size(const EngineInfo& info, size_t num_requests);
 Result<DecodedBatch> decode_batch(Engine& engine, const PromptBatch& batch,
                                   const std::function<void(size_t)>& on_begun = {});
 
-// An error of a call with one prompt names the prompt, if there are several.
+// The library counts the requests of a call ("request 3: ..."): here they have names.
 Error name_prompt(const PromptBatch& batch, const Error& error);
 
 // A few tokens of the first prompt, so that timing does not begin with reading weights from the disk.

@@ -91,10 +91,7 @@ std::string human_folder(const InspectedFolder& folder) {
   std::string text = fmt::format("{}: {} {}\n", folder.path, report.is_drafter ? "drafter" : "target", report.kind);
   size_t width = 0;
   for (const ReportLine& line : report.lines) width = std::max(width, line.name.size());
-  width = std::max(width, std::string_view("parameters").size());
   for (const ReportLine& line : report.lines) text += fmt::format("  {:<{}}  {}\n", line.name, width, line.value);
-  text += fmt::format("  {:<{}}  {:.1f} M\n", "parameters", width, static_cast<double>(report.parameters) * 1e-6);
-  text += fmt::format("  {:<{}}  {}\n", "weights", width, megabytes(report.weight_bytes));
   for (const std::string& warning : report.warnings) text += fmt::format("  warning: {}\n", warning);
   return text;
 }

@@ -15,19 +15,33 @@ constexpr const char* kFooter =
     "Exit status: 0 success; 1 failure (a mismatch, a model that does not load); 2 a mistake in the command line.\n"
     "'blockdraft COMMAND --help' explains a command with examples.\n";
 
-// The command whose flags were being read when parsing stopped.
-std::string command_name(const CLI::App& program) {
+std::string one_line(std::string text) {
+  for (char& c : text) {
+    if (c == '\n' || c == '\r') c = ' ';
+  }
+  return text;
+}
+
+// The command whose flags were being read when parsing stopped, or the program.
+const CLI::App& app_of(const CLI::App& program) {
   const auto commands = program.get_subcommands();
-  return commands.empty() ? "blockdraft" : "blockdraft " + commands.front()->get_name();
+  return commands.empty() ? program : *commands.front();
+}
+
+// A misspelled flag also makes a required one missing: the misspelled one is what helps.
+std::string problem_of(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> unknown = app.remaining();
+  if (!unknown.empty() && error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError)) {
+    return fmt::format("'{}' was not expected", unknown.front());
+  }
+  return error.what();
 }
 
 int end_of_parsing(const CLI::App& program, const CLI::ParseError& error) {
   if (error.get_exit_code() == 0) return program.exit(error);  // --help, --version
-  std::string message = error.what();
-  for (char& c : message) {
-    if (c == '\n' || c == '\r') c = ' ';
-  }
-  write_error(fmt::format("blockdraft: {}; see '{} --help'\n", message, command_name(program)));
+  const CLI::App& app = app_of(program);
+  const std::string name = &app == &program ? "" : " " + app.get_name();
+  write_error(fmt::format("blockdraft: {}; see 'blockdraft{} --help'\n", one_line(problem_of(app, error)), name));
   return kExitUsage;
 }
 

@@ -115,6 +115,7 @@ void add_draft_tokens_flag(CLI::App& app, ModelFlags& flags) {
                                        "was trained for, which is the most")
       ->type_name("N|trained")
       ->default_str("trained")
+      ->needs(app.get_option("--drafter"))
       ->check(check)
       ->group(kModels);
 }
@@ -144,6 +145,8 @@ void add_text_flags(CLI::App& app, TextFlags& flags) {
   app.add_option("--stop", flags.stop, "End the text before TEXT; may be given several times")
       ->type_name("TEXT")
       ->allow_extra_args(false)
+      ->check(CLI::Validator([](std::string& value) { return value.empty() ? std::string("the text is empty") : ""; },
+                             "", ""))
       ->group(kText);
   app.add_flag("--ignore-eos", flags.ignore_eos, "Go on after the target's own end-of-text token")->group(kText);
 }

@@ -37,19 +37,18 @@ std::string with_flag_name(const std::string& message) {
 const char* remedy(Code code) {
   switch (code) {
     case Code::not_found:
-    case Code::io_error:
       return "; check that the folder is complete and readable";
     case Code::corrupt_file:
       return "; fetch the file again";
-    case Code::unsupported:
-      return "; 'blockdraft inspect' shows what a folder is";
     case Code::mismatch:
       return "; choose a drafter trained for this target";
     case Code::limit_exceeded:
-      return "; raise --max-positions or give less";
+      return "; raise --max-positions or shorten the prompt";
     case Code::out_of_memory:
       return "; lower --max-positions or --max-sequences";
     case Code::invalid_argument:
+    case Code::unsupported:
+    case Code::io_error:
     case Code::numeric:
       return "";
   }
@@ -81,10 +80,6 @@ bool stdout_is_terminal() { return isatty(STDOUT_FILENO) == 1; }
 int report_error(const Error& error) {
   write_error(fmt::format("blockdraft: {}{}\n", with_flag_name(error.message), remedy(error.code)));
   return error.code == Code::invalid_argument ? kExitUsage : kExitFailure;
-}
-
-Error in_place(std::string_view place, const Error& error) {
-  return {error.code, fmt::format("{}: {}", place, error.message)};
 }
 
 }  // namespace blockdraft

@@ -27,7 +27,4 @@ bool stdout_is_terminal();
 // "blockdraft: MESSAGE", with what to do about it where the kind of error tells. Returns the exit status.
 int report_error(const Error& error);
 
-// An error with the place it comes from in front.
-Error in_place(std::string_view place, const Error& error);
-
 }  // namespace blockdraft

@@ -138,10 +138,23 @@ Status Cycle::verify(Context& context, std::span<Sequence* const> batch) {
                             .taps = taps_});
   choices_.resize(rows);
   head_argmax(context, choices_.data(), hidden, head_);
-  if (std::ranges::find(choices_, kNotANumber) != choices_.end()) {
-    return make_error(Code::numeric, "the target's logits are not numbers");
-  }
+  if (!keeps_only_numbers()) return make_error(Code::numeric, "the target's logits are not numbers");
   return {};
+}
+
+// A row behind a rejected draft may hold anything: plain decoding would never have computed it.
+bool Cycle::keeps_only_numbers() const {
+  std::span<const int32_t> drafts = drafts_;
+  std::span<const int32_t> choices = choices_;
+  for (const int32_t width : widths_) {
+    const auto num_drafts = static_cast<size_t>(width);
+    const int32_t accepted = accepted_prefix(drafts.first(num_drafts), choices.first(num_drafts + 1));
+    const std::span<const int32_t> kept = choices.first(static_cast<size_t>(accepted) + 1);
+    if (std::ranges::find(kept, kNotANumber) != kept.end()) return false;
+    drafts = drafts.subspan(num_drafts);
+    choices = choices.subspan(num_drafts + 1);
+  }
+  return true;
 }
 
 void Cycle::accept(std::span<Sequence* const> batch) {

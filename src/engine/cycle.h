@@ -42,6 +42,7 @@ class Cycle {
   void extend_context(Context& context, std::span<Sequence* const> batch);
   Status propose(Context& context, std::span<Sequence* const> batch);
   Status verify(Context& context, std::span<Sequence* const> batch);
+  bool keeps_only_numbers() const;
   void accept(std::span<Sequence* const> batch);
   void commit(Sequence& sequence, std::span<const int32_t> drafts, std::span<const int32_t> choices);
 

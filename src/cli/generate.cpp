@@ -46,23 +46,33 @@ class TextWriter {
 
   void begin(const NamedPrompt& prompt) {
     ends_line_ = true;
-    if (!json_ && headers_) write_out(fmt::format("== {} ==\n", prompt.id));
+    if (headers_) header_ = fmt::format("== {} ==\n", prompt.id);
   }
 
   void write(std::string_view text) {
     if (json_ || text.empty()) return;
+    write_header();
     ends_line_ = text.back() == '\n';
     write_out(text);
   }
 
   // A single text in a pipe stays exactly what it is.
   void end() {
-    if (!json_ && !ends_line_ && (headers_ || stdout_is_terminal())) write_out("\n");
+    if (json_) return;
+    write_header();
+    if (!ends_line_ && (headers_ || stdout_is_terminal())) write_out("\n");
   }
 
  private:
+  // Written with the first text, so that a prompt that is refused leaves none.
+  void write_header() {
+    if (!header_.empty()) write_out(header_);
+    header_.clear();
+  }
+
   bool json_;
   bool headers_;
+  std::string header_;
   bool ends_line_ = true;
 };
 

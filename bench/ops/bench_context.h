@@ -30,4 +30,9 @@ inline std::vector<float> random_floats(int64_t count) {
   return values;
 }
 
+// Aligned as the activations of a model are: threads that write neighbouring columns do not share cache lines.
+inline Buffer zeros(int64_t count) {
+  return Buffer::allocate(static_cast<size_t>(count) * sizeof(float), "benchmark output").value();
+}
+
 }  // namespace blockdraft::bench

@@ -43,9 +43,9 @@ void run(benchmark::State& state, DType dtype, int64_t in_features, const std::v
     weight_bytes += view.size_bytes();
   }
   const auto x = bench::random_floats(rows * in_features);
-  std::vector<float> out(static_cast<size_t>(rows * columns));
+  Buffer out = bench::zeros(rows * columns);
   for (auto _ : state) {
-    linear(context, {.out = view_f32(out.data(), Shape{rows, columns}),
+    linear(context, {.out = view_f32(out.f32(), Shape{rows, columns}),
                      .x = view_f32(x.data(), Shape{rows, in_features}),
                      .weights = weights.views});
     benchmark::ClobberMemory();
@@ -90,12 +90,12 @@ void demo_target_pass(benchmark::State& state) {
   }
   weights.emplace_back(DType::bf16, 384, std::vector<int64_t>{4160});
   const auto x = bench::random_floats(rows * 1024);
-  std::vector<float> out(static_cast<size_t>(rows * 4160));
+  Buffer out = bench::zeros(rows * 4160);
   for (auto _ : state) {
     for (const Weights& weight : weights) {
       int64_t columns = 0;
       for (const WeightView& view : weight.views) columns += view.out_features;
-      linear(context, {.out = view_f32(out.data(), Shape{rows, columns}),
+      linear(context, {.out = view_f32(out.f32(), Shape{rows, columns}),
                        .x = view_f32(x.data(), Shape{rows, weight.views[0].in_features}),
                        .weights = weight.views});
     }

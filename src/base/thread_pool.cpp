@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -12,10 +13,12 @@ namespace blockdraft {
 
 namespace {
 
-// An op inside a cycle follows the one before within microseconds, and waking a sleeping thread costs tens of them. So
-// a waiting thread polls, then polls while it lets others have the core, and only then sleeps.
-constexpr int kPolls = 2000;
-constexpr int kYields = 200;
+// An op inside a cycle follows the one before within microseconds, and waking a sleeping thread costs tens of them: so
+// a worker polls for a while before it sleeps. It does not yield in between: a thread that mostly yields looks idle to
+// the scheduler, which then leaves it on the core of the thread that it should be helping.
+constexpr int kPolls = 4000;
+
+constexpr size_t kCacheLine = 64;  // what threads write often lies apart from what they read
 
 void pause_briefly() {
 #if defined(__x86_64__)
@@ -30,11 +33,7 @@ bool poll(const Done& done) {
     if (done()) return true;
     pause_briefly();
   }
-  for (int i = 0; i < kYields; ++i) {
-    if (done()) return true;
-    std::this_thread::yield();
-  }
-  return done();
+  return false;
 }
 
 }  // namespace
@@ -46,14 +45,14 @@ struct ThreadPool::State {
   // The job. Written only while the gate is closed and no worker is inside.
   const TaskRef* task = nullptr;
   int64_t count = 0;
-  std::atomic<int64_t> next{0};
+  alignas(kCacheLine) std::atomic<int64_t> next{0};
 
   // Workers inside the job, with kClosed added once nobody may enter any more. A worker that comes late, because it
   // slept or had no core, is not waited for.
   static constexpr uint32_t kClosed = 1u << 31;
-  std::atomic<uint32_t> gate{kClosed};
+  alignas(kCacheLine) std::atomic<uint32_t> gate{kClosed};
 
-  std::atomic<uint64_t> generation{0};  // counts jobs: the signal that there is one
+  alignas(kCacheLine) std::atomic<uint64_t> generation{0};  // counts jobs: the signal that there is one
   std::atomic<bool> stopping{false};
   std::atomic<int> sleeping{0};
   std::mutex mutex;
@@ -104,7 +103,8 @@ struct ThreadPool::State {
   void close_and_wait() {
     gate.fetch_or(kClosed);
     const auto empty = [&] { return gate.load() == kClosed; };
-    while (!poll(empty)) continue;
+    // A worker that is still inside may have lost its core to this very thread.
+    while (!poll(empty)) std::this_thread::yield();
   }
 };
 

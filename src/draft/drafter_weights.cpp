@@ -26,12 +26,12 @@ Status refuse_unused(const WeightStore& store, const DrafterConfig& config) {
 
 Status load_vocabulary(WeightStore& store, const DrafterConfig& config, DrafterWeights& weights) {
   const TransformerConfig& transformer = config.transformer;
-  if (store.has("embed_tokens.weight")) {
+  if (store.has_matrix("embed_tokens")) {
     BLOCKDRAFT_ASSIGN(weights.embed_tokens,
                       store.matrix("embed_tokens", transformer.vocab_size, transformer.hidden_size));
   }
   const bool reduced = config.draft_vocab_size < transformer.vocab_size;
-  if (reduced || store.has("lm_head.weight")) {
+  if (reduced || store.has_matrix("lm_head")) {
     BLOCKDRAFT_ASSIGN(weights.lm_head, store.matrix("lm_head", config.draft_vocab_size, transformer.hidden_size));
   }
   if (reduced || store.has("d2t")) {

@@ -47,13 +47,15 @@ Status TokenChooser::choose(Context& context, ConstTensorView hidden, std::span<
       draw(context, blocks, first, logits, choices.subspan(static_cast<size_t>(first)), accepted);
     });
   }
-  if (std::ranges::find(choices, kNotANumber) != choices.end()) {
-    return make_error(Code::numeric, "the target's logits are not numbers");
-  }
   std::span<const int32_t> rest = choices;
   for (size_t b = 0; b < blocks.size(); ++b) {
     const size_t rows = blocks[b].drafts.size() + 1;
     if (!uses_ratio(blocks[b])) accepted[b] = accepted_prefix(blocks[b].drafts, rest.first(rows));
+    // A row behind a rejected draft may hold anything: plain decoding would never have computed it.
+    const std::span<const int32_t> kept = rest.first(static_cast<size_t>(accepted[b]) + 1);
+    if (std::ranges::find(kept, kNotANumber) != kept.end()) {
+      return make_error(Code::numeric, "the target's logits are not numbers");
+    }
     rest = rest.subspan(rows);
   }
   return {};

@@ -28,7 +28,8 @@ TokenEngine::TokenEngine(Target& target, DraftSource* drafter, const TokenEngine
       threads_(options.threads),
       head_{.weight = target.lm_head(), .num_choices = options.num_choices},
       first_chooser_(head_, 1) {
-  CHECK(options.max_sequences >= 1 && options.max_positions >= 1 && options.max_width >= 0);
+  CHECK(options.max_sequences >= 1 && options.max_positions >= 1);
+  CHECK(options.max_width >= 0 && options.max_width <= (drafter == nullptr ? 0 : drafter->trained_width()));
   CHECK(options.num_choices >= 1 && options.num_choices <= head_.weight.out_features);
 }
 
@@ -95,10 +96,26 @@ Status TokenEngine::reserve_laws(std::span<const TokenRequest> requests) {
   return {};
 }
 
+int64_t TokenEngine::text_limit(const TokenRequest& request) const {
+  return std::min(request.max_tokens, options_.max_positions - static_cast<int64_t>(request.prompt_ids.size()));
+}
+
+// A cycle gives a token at least to every running text, and as long as a request waits all slots are in use.
+int64_t TokenEngine::max_cycles(std::span<const TokenRequest> requests) const {
+  int64_t total = 0;
+  int64_t longest = 0;
+  for (const TokenRequest& request : requests) {
+    total += text_limit(request);
+    longest = std::max(longest, text_limit(request));
+  }
+  return total / options_.max_sequences + longest;
+}
+
 Result<std::vector<TokenResult>> TokenEngine::run(std::span<const TokenRequest> requests) {
   for (size_t i = 0; i < requests.size(); ++i) BLOCKDRAFT_TRY(validate(requests[i], i));
   BLOCKDRAFT_TRY(reserve_laws(requests));
   times_ = {};
+  times_.reserve(static_cast<size_t>(max_cycles(requests)));
   const Timer timer;
   std::vector<TokenResult> results(requests.size());
   const Status status = decode_all(requests, results);
@@ -157,11 +174,11 @@ Status TokenEngine::decode_all(std::span<const TokenRequest> requests, std::vect
 // Reads the prompt and commits the first token, which comes out of the prompt's own last row.
 Status TokenEngine::admit(Sequence& sequence) {
   const auto prompt_length = static_cast<int64_t>(sequence.input.prompt_ids.size());
-  sequence.max_length = std::min(prompt_length + sequence.input.max_tokens, options_.max_positions);
-  sequence.tokens.reserve(static_cast<size_t>(std::max(sequence.max_length, prompt_length)));
+  sequence.max_length = prompt_length + text_limit(sequence.input);
+  sequence.tokens.reserve(static_cast<size_t>(sequence.max_length));
   sequence.tokens = sequence.input.prompt_ids;
-  sequence.result.cycles.reserve(static_cast<size_t>(std::max<int64_t>(sequence.remaining(), 0)));
-  if (sequence.remaining() <= 0) {
+  sequence.result.cycles.reserve(static_cast<size_t>(sequence.remaining()));
+  if (sequence.remaining() == 0) {
     sequence.ended = true;
     return {};
   }

@@ -59,6 +59,8 @@ class TokenEngine {
   TokenEngine(Target& target, DraftSource* drafter, const TokenEngineOptions& options);
   Status allocate();
   Status validate(const TokenRequest& request, size_t index) const;
+  int64_t text_limit(const TokenRequest& request) const;  // tokens that its text may have
+  int64_t max_cycles(std::span<const TokenRequest> requests) const;
   Status decode_all(std::span<const TokenRequest> requests, std::vector<TokenResult>& results);
   Status reserve_laws(std::span<const TokenRequest> requests);
   Status admit(Sequence& sequence);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <span>
 
 #include "ops/cpu/decode.h"
 #include "ops/cpu/lanes.h"
@@ -13,11 +14,12 @@ namespace blockdraft::cpu {
 
 namespace {
 
-constexpr int64_t kTaskFeatures = 16;  // output features of one task: a cache line of out
-constexpr int64_t kFeatures = 4;       // output features decoded together
+constexpr int64_t kLineFeatures = 16;   // output features of a task come in these: a cache line of out
+constexpr int64_t kTasksPerThread = 6;  // few, so that threads seldom meet; enough to even out their speeds
+constexpr int64_t kFeatures = 4;        // output features decoded together
 constexpr int64_t kRowsOfX = 32;
 constexpr int64_t kDepth = 512;
-static_assert(kDepth % kLanes == 0 && kDepth % kScaleBlock == 0 && kTaskFeatures % kFeatures == 0);
+static_assert(kDepth % kLanes == 0 && kDepth % kScaleBlock == 0 && kLineFeatures % kFeatures == 0);
 
 // Features [first, first + count) of one weight, whose output begins at column `column`.
 struct Slice {
@@ -90,27 +92,42 @@ void multiply(const LinearArgs& args, const Slice& slice) {
   }
 }
 
-int64_t num_tasks(const WeightView& weight) { return (weight.out_features + kTaskFeatures - 1) / kTaskFeatures; }
+// How the features of all weights are dealt out. This decides who computes what, never what comes out.
+struct Split {
+  std::span<const WeightView> weights;
+  int64_t features_per_task;
 
-Slice slice_of_task(const LinearArgs& args, int64_t task) {
-  int64_t column = 0;
-  size_t i = 0;
-  for (; task >= num_tasks(args.weights[i]); ++i) {
-    task -= num_tasks(args.weights[i]);
-    column += args.weights[i].out_features;
+  int64_t num_tasks(const WeightView& weight) const {
+    return (weight.out_features + features_per_task - 1) / features_per_task;
   }
-  const WeightView& weight = args.weights[i];
-  const int64_t first = task * kTaskFeatures;
-  return {weight, first, std::min(kTaskFeatures, weight.out_features - first), column + first};
+  int64_t num_tasks() const {
+    int64_t sum = 0;
+    for (const WeightView& weight : weights) sum += num_tasks(weight);
+    return sum;
+  }
+  Slice slice(int64_t task) const {
+    int64_t column = 0;
+    size_t i = 0;
+    for (; task >= num_tasks(weights[i]); ++i) {
+      task -= num_tasks(weights[i]);
+      column += weights[i].out_features;
+    }
+    const int64_t first = task * features_per_task;
+    return {weights[i], first, std::min(features_per_task, weights[i].out_features - first), column + first};
+  }
+};
+
+Split split(const LinearArgs& args, int num_threads) {
+  const int64_t lines = args.out.dim(1) / (kLineFeatures * kTasksPerThread * num_threads);
+  return {args.weights, std::max<int64_t>(1, lines) * kLineFeatures};
 }
 
 }  // namespace
 
 void linear(Context& context, const LinearArgs& args) {
   if (args.x.dim(0) == 0) return;
-  int64_t tasks = 0;
-  for (const WeightView& weight : args.weights) tasks += num_tasks(weight);
-  context.threads->parallel_for(tasks, [&](int64_t task, int) { multiply(args, slice_of_task(args, task)); });
+  const Split tasks = split(args, context.threads->num_threads());
+  context.threads->parallel_for(tasks.num_tasks(), [&](int64_t task, int) { multiply(args, tasks.slice(task)); });
 }
 
 }  // namespace blockdraft::cpu

@@ -28,7 +28,7 @@ struct AddedToken {
 // Finds the leftmost, then longest, of a set of strings.
 class StringFinder {
  public:
-  void add(std::string_view text, size_t token);  // not empty; false twins are the caller's business
+  void add(std::string_view text, size_t token);  // not empty, not added before
   void finish();                                  // after the last add
   bool empty() const { return entries_.empty(); }
 
@@ -70,7 +70,6 @@ class AddedTokens {
 
   bool is_special(int32_t id) const;
   int32_t find(std::string_view content) const;  // -1: none
-  bool has_normalized() const { return !finders_[1].empty(); }
 
  private:
   bool stands_alone(std::string_view text, const StringFinder::Match& match) const;

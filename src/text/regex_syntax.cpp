@@ -79,7 +79,7 @@ class Translator {
 
   Status literal() {
     const char c = in_[at_];
-    if (is_control(c)) {  // an unprintable byte as it stands: both engines take it literally, save NUL in messages
+    if (is_control(c)) {  // both engines take it literally
       out_ += fmt::format("\\x{{{:02X}}}", static_cast<unsigned char>(c));
       ++at_;
       return {};

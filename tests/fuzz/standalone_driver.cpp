@@ -4,23 +4,25 @@
 // sequence of mutations. On a crash, a sanitizer report, or an input that takes longer than the timeout (default 10 s),
 // the input is written to FILE (default fuzz_failure.bin); running the target on that file reproduces it.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "mutator.h"
@@ -36,38 +38,39 @@ namespace {
 struct Options {
   double seconds = 0;
   uint64_t seed = 1;
-  int timeout_s = 10;
+  double timeout_s = 10;
   std::string failure = "fuzz_failure.bin";
   std::vector<std::filesystem::path> inputs;
 };
 
-// What a signal handler needs: plain memory only.
+// What a signal handler and the watchdog need: no memory that they would have to allocate or lock.
 struct Running {
-  const uint8_t* data = nullptr;
-  size_t size = 0;
+  std::atomic<const uint8_t*> data{nullptr};
+  std::atomic<size_t> size{0};
+  std::atomic<uint64_t> number{0};  // of the run
   char failure[4096] = {};
-  volatile std::sig_atomic_t seconds_in_run = 0;
-  int timeout_s = 0;
 };
 Running running;
 
 void say(const char* text) { static_cast<void>(!::write(STDERR_FILENO, text, std::strlen(text))); }
 
-// Called from signal handlers: system calls only.
+// Called from signal handlers too: system calls only.
 void save_input() {
-  if (running.data == nullptr) return;
+  // Taken away: an abort after a sanitizer's report comes here again.
+  const uint8_t* data = running.data.exchange(nullptr);
+  const size_t size = running.size;
+  if (data == nullptr) return;
   const int fd = ::open(running.failure, O_WRONLY | O_CREAT | O_TRUNC, 0644);
   size_t written = 0;
-  while (fd >= 0 && written < running.size) {
-    const ssize_t count = ::write(fd, running.data + written, running.size - written);
+  while (fd >= 0 && written < size) {
+    const ssize_t count = ::write(fd, data + written, size - written);
     if (count <= 0) break;
     written += static_cast<size_t>(count);
   }
   if (fd >= 0) ::close(fd);
-  say(fd >= 0 && written == running.size ? "\nfuzz: FAILED, the input is in " : "\nfuzz: FAILED, cannot write ");
+  say(fd >= 0 && written == size ? "\nfuzz: FAILED, the input is in " : "\nfuzz: FAILED, cannot write ");
   say(running.failure);
   say("\n");
-  running.data = nullptr;  // an abort after a sanitizer's report comes here again
 }
 
 void on_crash(int signal) {
@@ -76,13 +79,28 @@ void on_crash(int signal) {
   std::raise(signal);
 }
 
-// Every second of the time that the process has used.
-void on_tick(int) {
-  running.seconds_in_run = running.seconds_in_run + 1;
-  if (running.data == nullptr || running.seconds_in_run <= running.timeout_s) return;
-  say("\nfuzz: the input takes too long");
-  save_input();
-  ::_exit(1);
+double cpu_seconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+// A thread, for a timer's signal may never reach a loop that calls nothing (ThreadSanitizer holds it back). Counts the
+// time that the process has used: a busy machine is no hang.
+void watch(double timeout_s) {
+  uint64_t number = 0;
+  double begin = cpu_seconds();
+  while (true) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    if (running.number != number || running.data == nullptr) {
+      number = running.number;
+      begin = cpu_seconds();
+    } else if (cpu_seconds() - begin > timeout_s) {
+      say("\nfuzz: the input takes too long");
+      save_input();
+      ::_exit(1);
+    }
+  }
 }
 
 void handle(int signal, void (*handler)(int)) {
@@ -97,16 +115,12 @@ void install_handlers(const Options& options) {
   const stack_t alternative{.ss_sp = stack, .ss_flags = 0, .ss_size = sizeof(stack)};
   ::sigaltstack(&alternative, nullptr);
   std::snprintf(running.failure, sizeof(running.failure), "%s", options.failure.c_str());
-  running.timeout_s = options.timeout_s;
   handle(SIGABRT, on_crash);
   if (__sanitizer_set_death_callback != nullptr) {
     __sanitizer_set_death_callback(save_input);  // it handles the other signals itself, with a better report
   } else {
     for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) handle(signal, on_crash);
   }
-  handle(SIGPROF, on_tick);
-  const itimerval every_second{.it_interval = {1, 0}, .it_value = {1, 0}};
-  ::setitimer(ITIMER_PROF, &every_second, nullptr);
 }
 
 void run(std::string_view input) {
@@ -114,7 +128,7 @@ void run(std::string_view input) {
   const std::unique_ptr<uint8_t[]> copy(new uint8_t[input.size()]);
   std::copy(input.begin(), input.end(), copy.get());
   running.size = input.size();
-  running.seconds_in_run = 0;
+  ++running.number;
   running.data = copy.get();
   LLVMFuzzerTestOneInput(copy.get(), input.size());
   running.data = nullptr;
@@ -130,7 +144,7 @@ bool parse(int argc, char** argv, Options& options) {
     } else if (argument.starts_with("--seed=")) {
       options.seed = std::strtoull(value.c_str(), nullptr, 10);
     } else if (argument.starts_with("--timeout=")) {
-      options.timeout_s = std::atoi(value.c_str());
+      options.timeout_s = std::atof(value.c_str());
     } else if (argument.starts_with("--failure=")) {
       options.failure = value;
     } else if (argument.starts_with("--")) {
@@ -191,6 +205,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> corpus;
   if (!read_inputs(options, corpus)) return 2;
   install_handlers(options);
+  std::thread(watch, options.timeout_s).detach();
   fmt::print("fuzz: {} inputs, then {} s of mutations with seed {}\n", corpus.size(), options.seconds, options.seed);
   std::fflush(stdout);
   for (const std::string& input : corpus) run(input);

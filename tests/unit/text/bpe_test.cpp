@@ -12,7 +12,6 @@ namespace {
 // A model over a few letters with random merges.
 BpeModel random_model(std::mt19937& random, int num_merges) {
   BpeModel model;
-  std::vector<std::string> tokens;
   for (int byte = 0; byte < 256; ++byte) {
     EXPECT_TRUE(model.vocabulary.add(byte_spelling(static_cast<unsigned char>(byte)), byte).ok());
     model.byte_ids[static_cast<size_t>(byte)] = byte;

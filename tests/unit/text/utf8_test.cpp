@@ -17,6 +17,24 @@ std::string replaced(std::string_view text) {
   return out;
 }
 
+std::string utf8_of(uint32_t c) {
+  std::string text;
+  const auto add = [&](uint32_t byte) { text.push_back(static_cast<char>(byte)); };
+  if (c < 0x80) {
+    add(c);
+    return text;
+  }
+  if (c >= 0x10000) {
+    add(0xF0 | c >> 18);
+    add(0x80 | (c >> 12 & 63));
+  } else if (c >= 0x800) {
+    add(0xE0 | c >> 12);
+  }
+  add(c >= 0x800 ? 0x80 | (c >> 6 & 63) : 0xC0 | c >> 6);
+  add(0x80 | (c & 63));
+  return text;
+}
+
 std::string repeat_bad(int count) {
   std::string out;
   for (int i = 0; i < count; ++i) out += kBad;
@@ -51,18 +69,7 @@ TEST(Utf8, LeavesAnIncompleteEnd) {
 TEST(Utf8, EveryCodePointIsOneStepBothWays) {
   for (uint32_t c = 0; c < 0x110000; ++c) {
     if (c >= 0xD800 && c <= 0xDFFF) continue;
-    std::string text;
-    if (c < 0x80) {
-      text = {static_cast<char>(c)};
-    } else if (c < 0x800) {
-      text = {static_cast<char>(0xC0 | c >> 6), static_cast<char>(0x80 | (c & 63))};
-    } else if (c < 0x10000) {
-      text = {static_cast<char>(0xE0 | c >> 12), static_cast<char>(0x80 | (c >> 6 & 63)),
-              static_cast<char>(0x80 | (c & 63))};
-    } else {
-      text = {static_cast<char>(0xF0 | c >> 18), static_cast<char>(0x80 | (c >> 12 & 63)),
-              static_cast<char>(0x80 | (c >> 6 & 63)), static_cast<char>(0x80 | (c & 63))};
-    }
+    const std::string text = utf8_of(c);
     const Utf8Step step = utf8_step(text, 0);
     ASSERT_EQ(step.kind, Utf8Kind::character) << c;
     ASSERT_EQ(step.code_point, c);

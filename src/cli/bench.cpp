@@ -1,0 +1,203 @@
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "blockdraft/engine.h"
+#include "cli/bench_report.h"
+#include "cli/commands.h"
+#include "cli/decode.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/prompts.h"
+#include "cli/roofline.h"
+
+namespace blockdraft {
+namespace {
+
+constexpr const char* kExamples =
+    "Every round decodes all prompts plainly and with each number of drafts, in turn; a first round warms up and does "
+    "not\n"
+    "count. Figures are medians: tokens/s over rounds (the prompts' own passes included), times of the parts of a "
+    "cycle\n"
+    "over cycles: context (the drafter takes in what was accepted), propose (the drafter's pass), verify (the "
+    "target's\n"
+    "pass), accept. The floor of a target's pass is the larger of two times: reading weights and K/V once at the\n"
+    "bandwidth measured in this run, and multiplying and adding (attention not counted) at the float32 peak measured "
+    "in\n"
+    "this run.\n"
+    "\n"
+    "With --json: the figures of the widest run (context_us, propose_us, verify_us, accept_us, propose_bytes,\n"
+    "verify_bytes, ...), decode_us (the target's pass in plain decoding), read_gb_per_s, peak_gflops, device, "
+    "threads,\n"
+    "and runs: one entry for each number of drafts.\n"
+    "\n"
+    "Example:\n"
+    "  blockdraft bench --target demo/pycode-14m --drafter demo/pycode-14m-dflash --prompts demo/prompts.jsonl \\\n"
+    "    --filter function --max-tokens 96 --widths 2,4,trained\n";
+
+constexpr const char* kDefaultWidths = "1,2,3,4,5,trained";
+
+struct BenchFlags {
+  CommonFlags common;
+  ModelFlags models;
+  TextFlags text;
+  std::string widths = kDefaultWidths;
+  int32_t repeats = 5;
+};
+
+Result<int32_t> parse_width(std::string_view item, int32_t trained_width) {
+  if (item == "trained") return trained_width;
+  int32_t width = 0;
+  const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), width);
+  if (error == std::errc() && end == item.data() + item.size() && width >= 1) return width;
+  return make_error(Code::invalid_argument, "--widths: '{}' is neither 'trained' nor a whole number of 1 or more",
+                    item);
+}
+
+// Rising, each once. Of the default list those that the drafter can do; of a given list all must be possible.
+Result<std::vector<int32_t>> parse_widths(const std::string& list, int32_t trained_width) {
+  std::vector<int32_t> widths;
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    BLOCKDRAFT_ASSIGN(const int32_t width,
+                      parse_width(std::string_view(list).substr(begin, end - begin), trained_width));
+    begin = end + 1;
+    if (width <= trained_width) {
+      widths.push_back(width);
+    } else if (list != kDefaultWidths) {
+      return make_error(Code::invalid_argument, "--widths: {} drafts asked for, the drafter was trained for {}", width,
+                        trained_width);
+    }
+  }
+  std::sort(widths.begin(), widths.end());
+  widths.erase(std::unique(widths.begin(), widths.end()), widths.end());
+  return widths;
+}
+
+void append(std::vector<double>& to, const std::vector<float>& from) { to.insert(to.end(), from.begin(), from.end()); }
+
+void add_times(BenchSeries& series, const CallTimes& times) {
+  append(series.context_us, times.context_us);
+  append(series.propose_us, times.propose_us);
+  append(series.verify_us, times.verify_us);
+  append(series.accept_us, times.accept_us);
+}
+
+// Every round gives the same text: the first one counted says how long contexts were and what was accepted.
+void add_generation(BenchSeries& series, const Generation& generation) {
+  series.acceptance.add(generation);
+  series.tokens += static_cast<int64_t>(generation.ids.size());
+  int64_t positions = generation.prompt_tokens;
+  for (const CycleRecord& cycle : generation.cycles) {
+    series.positions.push_back(static_cast<double>(positions));
+    positions += cycle.produced;
+  }
+}
+
+// All prompts once.
+Status run_round(Engine& engine, const PromptBatch& all, int32_t round, BenchSeries& series) {
+  SpeedTotals speed;
+  const size_t step = call_size(engine.info(), all.size());
+  for (size_t first = 0; first < all.size(); first += step) {
+    BLOCKDRAFT_ASSIGN(const DecodedBatch batch, decode_batch(engine, all.part(first, step)));
+    speed.add(batch);
+    if (round == 0) continue;
+    add_times(series, batch.times);
+    if (round > 1) continue;
+    for (const Generation& generation : batch.generations) add_generation(series, generation);
+  }
+  if (round > 0) series.tokens_per_s.push_back(speed.tokens_per_s());
+  return {};
+}
+
+struct Engines {
+  Engine plain;
+  Engine drafted;
+};
+
+Result<Engines> open_engines(const BenchFlags& flags) {
+  EngineOptions options = engine_options(flags.common, flags.models);
+  BLOCKDRAFT_ASSIGN(Engine drafted, open_engine(options));
+  options.drafter.clear();
+  BLOCKDRAFT_ASSIGN(Engine plain, open_engine(options));
+  return Engines{std::move(plain), std::move(drafted)};
+}
+
+// Rounds 1 to `repeats` count.
+Status run_rounds(Engines& engines, const PromptBatch& all, int32_t repeats, BenchResult& result) {
+  const size_t parts = 1 + result.drafted.size();
+  ProgressBar progress("bench", static_cast<size_t>(repeats + 1) * parts);
+  size_t done = 0;
+  for (int32_t round = 0; round <= repeats; ++round) {
+    BLOCKDRAFT_TRY(run_round(engines.plain, all, round, result.plain));
+    progress.update(++done);
+    for (BenchSeries& series : result.drafted) {
+      BLOCKDRAFT_TRY(engines.drafted.set_draft_tokens(series.width));
+      BLOCKDRAFT_TRY(run_round(engines.drafted, all, round, series));
+      progress.update(++done);
+    }
+  }
+  return {};
+}
+
+// Without a cycle there is nothing to time.
+Status check_cycles(const BenchResult& result) {
+  if (result.plain.acceptance.cycles() > 0) return {};
+  return make_error(Code::invalid_argument,
+                    "no text went beyond its first token: give more --max-tokens, or --ignore-eos");
+}
+
+Result<BenchResult> measure(Engines& engines, const PromptBatch& all, const BenchFlags& flags) {
+  BenchResult result;
+  result.info = engines.drafted.info();
+  result.prompts = static_cast<int64_t>(all.size());
+  result.sequences = std::min<int64_t>(result.info.max_sequences, result.prompts);
+  result.rounds = flags.repeats;
+  BLOCKDRAFT_ASSIGN(const std::vector<int32_t> widths, parse_widths(flags.widths, result.info.trained_width));
+  for (const int32_t width : widths) result.drafted.emplace_back(width);
+  BLOCKDRAFT_TRY(run_rounds(engines, all, flags.repeats, result));
+  BLOCKDRAFT_TRY(check_cycles(result));
+  return result;
+}
+
+Result<int> run_bench(const BenchFlags& flags) {
+  BLOCKDRAFT_TRY(apply(flags.common));
+  BLOCKDRAFT_ASSIGN(const std::vector<NamedPrompt> prompts, load_prompts(flags.text));
+  BLOCKDRAFT_ASSIGN(Engines engines, open_engines(flags));
+  const std::vector<Request> requests = requests_of(prompts, flags.text);
+  BLOCKDRAFT_ASSIGN(const BenchResult result, measure(engines, {prompts, requests}, flags));
+  const MachineLimits limits = measure_limits(verify_bytes(result, result.drafted.back()), result.info.threads);
+  if (flags.common.json) write_json(json_bench(result, limits, flags.common.device));
+  write_human(flags.common.json, human_bench(result, limits));
+  return kExitOk;
+}
+
+}  // namespace
+
+Command add_bench(CLI::App& program) {
+  auto flags = std::make_shared<BenchFlags>();
+  CLI::App* app = program.add_subcommand("bench", "Time plain and drafted decoding side by side, and what limits them");
+  add_model_flags(*app, flags->models, DrafterFlag::required);
+  add_text_flags(*app, flags->text);
+  add_common_flags(*app, flags->common);
+  app->add_option("--widths", flags->widths, "Numbers of tokens drafted for each pass of the target")
+      ->type_name("LIST")
+      ->capture_default_str()
+      ->group("Measurement");
+  app->add_option("--repeats", flags->repeats, "Rounds that count")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str()
+      ->group("Measurement");
+  app->footer(kExamples);
+  return {app, [flags] { return run_bench(*flags); }};
+}
+
+}  // namespace blockdraft

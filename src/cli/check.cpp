@@ -1,0 +1,125 @@
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "blockdraft/engine.h"
+#include "cli/check_report.h"
+#include "cli/commands.h"
+#include "cli/decode.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/prompts.h"
+#include "cli/report.h"
+
+namespace blockdraft {
+namespace {
+
+constexpr const char* kExamples =
+    "Decodes every prompt twice, plainly (a second engine without drafter) and with drafts, and compares the tokens "
+    "and\n"
+    "what was streamed. Exit status 1 if anything differs. Speeds include the prompts' own passes.\n"
+    "\n"
+    "With --json: prompts, tokens (compared), mismatches (prompts that differ), first_divergence (null, or prompt, "
+    "token,\n"
+    "plain_id, drafted_id, plain_text, drafted_text), acceptance_length (tokens a pass of the target where as many "
+    "tokens\n"
+    "were drafted as asked for), acceptance_length_all (over all passes), acceptance_by_position (share of the former\n"
+    "that accepted the first, second, ... draft), plain_tokens_per_s, drafted_tokens_per_s, speedup.\n"
+    "\n"
+    "Example:\n"
+    "  blockdraft check --target demo/pycode-14m --drafter demo/pycode-14m-dflash --prompts demo/prompts.jsonl \\\n"
+    "    --filter function --max-tokens 96\n";
+
+struct CheckFlags {
+  CommonFlags common;
+  ModelFlags models;
+  TextFlags text;
+};
+
+// What was streamed must be the text: a fault of the program if not, whatever the models are.
+Status check_streams(const PromptBatch& batch, const DecodedBatch& decoded, const char* way) {
+  for (size_t i = 0; i < batch.size(); ++i) {
+    if (decoded.streamed[i] == decoded.generations[i].text) continue;
+    return make_error(Code::numeric,
+                      "prompt '{}', {} decoding: the streamed pieces are not the text; report this fault",
+                      batch.prompts[i].id, way);
+  }
+  return {};
+}
+
+void add_results(CheckTotals& totals, const PromptBatch& batch, const DecodedBatch& plain,
+                 const DecodedBatch& drafted) {
+  for (size_t i = 0; i < batch.size(); ++i) {
+    ++totals.prompts;
+    totals.tokens += static_cast<int64_t>(plain.generations[i].ids.size());
+    const auto divergence = compare(batch.prompts[i].id, plain.generations[i], drafted.generations[i]);
+    if (divergence) ++totals.mismatches;
+    if (divergence && !totals.first_divergence) totals.first_divergence = divergence;
+    totals.plain_acceptance.add(plain.generations[i]);
+    totals.drafted_acceptance.add(drafted.generations[i]);
+  }
+  totals.plain_speed.add(plain);
+  totals.drafted_speed.add(drafted);
+}
+
+Result<CheckTotals> compare_all(Engine& plain, Engine& drafted, const PromptBatch& all) {
+  BLOCKDRAFT_TRY(warm_up(plain, all));
+  BLOCKDRAFT_TRY(warm_up(drafted, all));
+  CheckTotals totals(drafted.info().draft_tokens);
+  ProgressBar progress("check", 2 * all.size());
+  const size_t step = call_size(drafted.info(), all.size());
+  for (size_t first = 0; first < all.size(); first += step) {
+    const PromptBatch batch = all.part(first, step);
+    const size_t done = 2 * first;
+    BLOCKDRAFT_ASSIGN(const DecodedBatch plainly,
+                      decode_batch(plain, batch, [&](size_t i) { progress.update(done + i); }));
+    BLOCKDRAFT_TRY(check_streams(batch, plainly, "plain"));
+    BLOCKDRAFT_ASSIGN(const DecodedBatch with_drafts,
+                      decode_batch(drafted, batch, [&](size_t i) { progress.update(done + batch.size() + i); }));
+    BLOCKDRAFT_TRY(check_streams(batch, with_drafts, "drafted"));
+    add_results(totals, batch, plainly, with_drafts);
+  }
+  return totals;
+}
+
+Result<int> run_check(const CheckFlags& flags) {
+  BLOCKDRAFT_TRY(apply(flags.common));
+  BLOCKDRAFT_ASSIGN(const std::vector<NamedPrompt> prompts, load_prompts(flags.text));
+  EngineOptions options = engine_options(flags.common, flags.models);
+  BLOCKDRAFT_ASSIGN(Engine drafted, open_engine(options));
+  options.drafter.clear();
+  options.draft_tokens = kTrainedWidth;
+  BLOCKDRAFT_ASSIGN(Engine plain, open_engine(options));
+  const std::vector<Request> requests = requests_of(prompts, flags.text);
+  BLOCKDRAFT_ASSIGN(const CheckTotals totals, compare_all(plain, drafted, {prompts, requests}));
+  const AcceptanceTotals& acceptance = totals.drafted_acceptance;
+  if (acceptance.drafted() > 0 && acceptance.accepted() == 0) {
+    log_warning("none of {} drafts was accepted: the drafter was probably trained for another target",
+                acceptance.drafted());
+  }
+  if (flags.common.json) write_json(json_check(totals, drafted.tokenizer()));
+  write_human(flags.common.json, human_check(totals, drafted.tokenizer()));
+  return totals.mismatches == 0 ? kExitOk : kExitFailure;
+}
+
+}  // namespace
+
+Command add_check(CLI::App& program) {
+  auto flags = std::make_shared<CheckFlags>();
+  CLI::App* app = program.add_subcommand("check", "Prove that drafting does not change the text, on your own prompts");
+  add_model_flags(*app, flags->models, DrafterFlag::required);
+  add_draft_tokens_flag(*app, flags->models);
+  add_text_flags(*app, flags->text);
+  add_common_flags(*app, flags->common);
+  app->footer(kExamples);
+  return {app, [flags] { return run_check(*flags); }};
+}
+
+}  // namespace blockdraft

@@ -12,7 +12,7 @@ std::unique_ptr<Target> open_target(const std::filesystem::path& folder, const T
                            .max_rows = max_target_rows(options)}));
 }
 
-TargetTensors tensors_of(const Target& target, int64_t num_choices) {
+TargetWeights tensors_of(const Target& target, int64_t num_choices) {
   return {.embed_tokens = target.embed_tokens(),
           .lm_head = target.lm_head(),
           .embedding_scale = target.embedding_scale(),

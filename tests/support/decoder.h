@@ -15,7 +15,7 @@ namespace blockdraft::test {
 
 // num_choices 0: all rows of the table.
 std::unique_ptr<Target> open_target(const std::filesystem::path& folder, const TokenEngineOptions& options);
-TargetTensors tensors_of(const Target& target, int64_t num_choices = 0);
+TargetWeights tensors_of(const Target& target, int64_t num_choices = 0);
 std::unique_ptr<DraftModel> open_drafter(const std::filesystem::path& folder, const Target& target,
                                          const TokenEngineOptions& options);
 

@@ -24,10 +24,9 @@ NaiveTarget::NaiveTarget(const std::filesystem::path& folder) : config_(take(rea
     Tensor tensor{.rows = stored.shape[0], .columns = stored.num_elements() / stored.shape[0]};
     const StoredTensor* scale = checkpoint.find(name + "_scale");
     for (int64_t i = 0; i < stored.num_elements(); ++i) {
-      double value = value_of_code(stored.dtype, stored.data + static_cast<size_t>(i) * size_of(stored.dtype));
+      double value = value_of_code(stored.dtype, stored.data, i);
       if (scale != nullptr) {
-        value *=
-            value_of_code(scale->dtype, scale->data + static_cast<size_t>(i / tensor.columns) * size_of(scale->dtype));
+        value *= value_of_code(scale->dtype, scale->data, i / tensor.columns);
       }
       tensor.values.push_back(static_cast<float>(value));
     }

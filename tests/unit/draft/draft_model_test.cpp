@@ -28,10 +28,10 @@ std::mt19937 seeded(uint32_t seed) { return std::mt19937(seed); }
 // What a target would lend.
 struct Tables {
   std::mt19937 generator = seeded(21);
-  StoredWeight embed_tokens{generator, DType::bf16, kVocab, kHidden};
-  StoredWeight lm_head{generator, DType::bf16, kVocab, kHidden};
+  StoredWeight embed_tokens{generator, Format::bf16, kVocab, kHidden};
+  StoredWeight lm_head{generator, Format::bf16, kVocab, kHidden};
 
-  TargetTensors tensors(int64_t num_choices = kVocab) const {
+  TargetWeights tensors(int64_t num_choices = kVocab) const {
     return {.embed_tokens = embed_tokens.view(),
             .lm_head = lm_head.view(),
             .num_hidden_layers = 4,
@@ -307,7 +307,7 @@ TEST(DraftModel, RefusesATargetThatItDoesNotFit) {
   tiny_drafter({}, 9).write(folder.path());
   const DrafterConfig config = take(read_drafter_config(folder.path()));
   const Tables tables;
-  TargetTensors target = tables.tensors();
+  TargetWeights target = tables.tensors();
   target.num_hidden_layers = 5;
   expect_error(DraftModel::load(folder.path(), config, target, {.max_positions = 64}), Code::mismatch,
                {"config.json", "decoder layers", "4", "5"});

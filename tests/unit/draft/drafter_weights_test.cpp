@@ -48,8 +48,8 @@ TEST_F(DrafterWeightsTest, LoadsAPlainDrafter) {
   EXPECT_TRUE(weights.draft_to_target.empty());
   ASSERT_EQ(weights.context_kv_proj.size(), 4u);
   for (size_t layer = 0; layer < 2; ++layer) {
-    EXPECT_EQ(weights.context_kv_proj[2 * layer].data, weights.layers[layer].qkv_proj[1].data);
-    EXPECT_EQ(weights.context_kv_proj[2 * layer + 1].data, weights.layers[layer].qkv_proj[2].data);
+    EXPECT_EQ(weights.context_kv_proj[2 * layer].data, weights.layers[layer].decoder.qkv_proj[1].data);
+    EXPECT_EQ(weights.context_kv_proj[2 * layer + 1].data, weights.layers[layer].decoder.qkv_proj[2].data);
   }
 }
 

@@ -19,7 +19,7 @@ constexpr int64_t kHidden = 24;
 
 struct Fixture {
   std::mt19937 generator{5};
-  StoredWeight weight{generator, DType::bf16, kVocab, kHidden};
+  StoredWeight weight{generator, Format::bf16, kVocab, kHidden};
   OpContext context;
   OutputHead head{.weight = weight.view(), .num_choices = kVocab};
 };

@@ -21,5 +21,6 @@ Command add_check(CLI::App& program);
 Command add_bench(CLI::App& program);
 Command add_inspect(CLI::App& program);
 Command add_tokenize(CLI::App& program);
+Command add_quantize(CLI::App& program);
 
 }  // namespace blockdraft

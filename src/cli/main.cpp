@@ -61,8 +61,8 @@ int run_program(int argc, char** argv) {
   program.set_version_flag("--version", "blockdraft " BLOCKDRAFT_VERSION);
   program.require_subcommand(1);
   program.footer(kFooter);
-  const std::vector<Command> commands = {add_generate(program), add_check(program), add_bench(program),
-                                         add_inspect(program), add_tokenize(program)};
+  const std::vector<Command> commands = {add_generate(program), add_check(program),    add_bench(program),
+                                         add_inspect(program),  add_tokenize(program), add_quantize(program)};
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

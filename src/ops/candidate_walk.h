@@ -12,6 +12,7 @@ namespace blockdraft {
 // For each sequence, for its rows j in order, with prev = the sequence's anchor before the first of them:
 //   scores[j, c] = unary[j, c] + sum_m predecessor[prev, m] * edge[j, m] * successor[candidates[j, c], m]
 //   drafts[j] = prev = the candidate with the largest scores[j, c] + noise[j, c], the first of equals
+//                    (kNotANumber for the row and those after it in the sequence if any of its scores is NaN)
 // Rows of sequence i are first_row[i] .. first_row[i + 1] - 1.
 //   candidates: [rows * K] ids below the codebooks' rows, or kNotANumber throughout a row: that row and those after it
 //   in the sequence become kNotANumber.  unary, scores: [rows, K] f32.  noise: [rows * K], null: none.  edge: [rows,

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "ops/argmax.h"
 #include "ops/candidate_walk.h"
@@ -23,7 +24,8 @@ int64_t best(const float* scores, const float* noise, int64_t k) {
   return place;
 }
 
-// The step from prev to row j: its scores, and the best candidate.
+// The step from prev to row j: its scores, and the best candidate. Nothing compares greater than NaN, so without the
+// check a broken codebook would pass for a choice of the first candidate.
 int32_t step(const CandidateWalkArgs& args, int64_t j, int32_t prev, float* edge, float* codes) {
   const int64_t k = args.unary.dim(1);
   const int64_t rank = args.edge.dim(1);
@@ -35,6 +37,7 @@ int32_t step(const CandidateWalkArgs& args, int64_t j, int32_t prev, float* edge
     read_row(args.successor, candidates[c], codes);
     scores[c] = args.unary.row(j)[c] + dot(edge, codes, rank);
   }
+  if (std::any_of(scores, scores + k, [](float score) { return std::isnan(score); })) return kNotANumber;
   return candidates[best(scores, args.noise == nullptr ? nullptr : args.noise + j * k, k)];
 }
 

@@ -200,6 +200,12 @@ void MarkovSelection::hand_out(const SelectionInput& input, const Group& group, 
         if (!drafts.confidences.empty()) drafts.confidences[static_cast<size_t>(draft)] = confidence;
         if (confidence < input.confidence_threshold) width = std::min(width, static_cast<int32_t>(step));
       }
+      const DraftRequest& request = input.requests[static_cast<size_t>(group.request[i])];
+      if (request.sampling.wants_law && group.choices[row] != kNotANumber) {
+        const int32_t* target_ids = input.draft_to_target.empty() ? nullptr : input.draft_to_target.data();
+        drafts.laws[static_cast<size_t>(draft)] =
+            law_of_scores(*drafts.law_memory, group.logits.row(row), input.head.num_choices, target_ids);
+      }
       if (input.trace == nullptr) continue;
       const int64_t vocabulary = group.logits.dim(1);
       std::copy_n(group.logits.row(row), vocabulary, input.trace->logits.begin() + draft * vocabulary);

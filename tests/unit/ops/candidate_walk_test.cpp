@@ -253,12 +253,13 @@ TEST(CandidateWalk, ARowOfNansEndsItsOwnSequenceOnly) {
 Problem alone(const Problem& all, size_t sequence) {
   const int64_t first = all.first_row[sequence];
   const int64_t width = all.first_row[sequence + 1] - first;
-  Problem one{.first_row = {0, static_cast<int32_t>(width)},
-              .anchors = {all.anchors[sequence]},
-              .candidates = {all.candidates.begin() + first * all.k(), all.candidates.begin() + (first + width) * all.k()},
-              .unary = Matrix(width, all.k()),
-              .edge = Matrix(width, all.edge.columns()),
-              .noise = {all.noise.begin() + first * all.k(), all.noise.begin() + (first + width) * all.k()}};
+  Problem one{
+      .first_row = {0, static_cast<int32_t>(width)},
+      .anchors = {all.anchors[sequence]},
+      .candidates = {all.candidates.begin() + first * all.k(), all.candidates.begin() + (first + width) * all.k()},
+      .unary = Matrix(width, all.k()),
+      .edge = Matrix(width, all.edge.columns()),
+      .noise = {all.noise.begin() + first * all.k(), all.noise.begin() + (first + width) * all.k()}};
   for (int64_t j = 0; j < width; ++j) {
     std::copy_n(all.unary.row(first + j), all.k(), one.unary.row(j));
     std::copy_n(all.edge.row(first + j), all.edge.columns(), one.edge.row(j));

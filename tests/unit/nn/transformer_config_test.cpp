@@ -144,8 +144,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"mlp_bias", R"({"mlp_bias": true})", Code::unsupported, "key 'mlp_bias' is true, expected false"},
         Refusal{"bias_text", R"({"attention_bias": "no"})", kCorrupt,
                 R"(key 'attention_bias' is "no", expected true or false)"},
-        Refusal{"rope", R"({"rope_scaling": {"type": "llama3"}})", Code::unsupported,
-                R"(key 'rope_scaling.type' is "llama3", expected rope type default, linear or yarn)"}),
+        Refusal{"rope", R"({"rope_scaling": {"type": "dynamic"}})", Code::unsupported,
+                R"(key 'rope_scaling.type' is "dynamic", expected rope type default, linear, llama3 or yarn)"}),
     [](const testing::TestParamInfo<Refusal>& refusal) { return std::string(refusal.param.name); });
 
 }  // namespace

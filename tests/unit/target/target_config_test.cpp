@@ -89,16 +89,17 @@ TEST(TargetConfig, ReadsTheGoldenTargets) {
   EXPECT_EQ(untied->transformer.rope.rope_theta, 1e6);
 }
 
-TEST(TargetConfig, OtherArchitecturesAreRefusedByName) {
+TEST(TargetConfig, LlamaHasNoNormsOnItsHeads) {
   for (const char* name : {"target_llama3_scaled", "target_llama_plain_tied"}) {
-    const std::filesystem::path folder = kSource / "tests/golden" / name;
-    const auto config = read_target_config(folder);
-    ASSERT_FALSE(config.ok()) << name;
-    EXPECT_EQ(config.error().code, Code::unsupported);
-    EXPECT_EQ(config.error().message, (folder / "config.json").string() +
-                                          R"(: key 'architectures' is ["LlamaForCausalLM"], expected a target of )"
-                                          R"(architecture ["Qwen3ForCausalLM"])");
+    const auto config = read_target_config(kSource / "tests/golden" / name);
+    ASSERT_TRUE(config.ok()) << config.error().message;
+    EXPECT_EQ(config->architecture, "LlamaForCausalLM");
+    EXPECT_FALSE(config->transformer.qk_norm);
   }
+  const auto scaled = read_target_config(kSource / "tests/golden/target_llama3_scaled");
+  EXPECT_EQ(scaled->transformer.rope.type, RopeType::llama3);
+  EXPECT_EQ(scaled->transformer.rope.original_max_position_embeddings, 64);
+}
 }
 
 // A folder of its own, removed at the end.
@@ -174,17 +175,17 @@ TEST_P(TargetRefusal, NamesKeyFoundAndExpected) {
 INSTANTIATE_TEST_SUITE_P(
     All, TargetRefusal,
     testing::Values(
-        Refusal{"no_architecture", R"({"architectures": null})", Code::not_found,
-                R"(key 'architectures' is missing, expected a target of architecture ["Qwen3ForCausalLM"])"},
-        Refusal{"empty_architectures", R"({"architectures": []})", Code::unsupported,
-                R"(key 'architectures' is [], expected a target of architecture ["Qwen3ForCausalLM"])"},
+        Refusal{
+            "no_architecture", R"({"architectures": null})", Code::not_found,
+            R"(key 'architectures' is missing, expected a target of architecture ["Qwen3ForCausalLM"] or ["LlamaForCausalLM"])"},
+        Refusal{
+            "empty_architectures", R"({"architectures": []})", Code::unsupported,
+            R"(key 'architectures' is [], expected a target of architecture ["Qwen3ForCausalLM"] or ["LlamaForCausalLM"])"},
         Refusal{"drafter", R"({"architectures": ["DFlashDraftModel"]})", Code::unsupported,
                 R"(key 'architectures' is ["DFlashDraftModel"], expected a target of architecture )"
-                R"(["Qwen3ForCausalLM"])"},
+                R"(["Qwen3ForCausalLM"] or ["LlamaForCausalLM"])"},
         Refusal{"architecture_text", R"({"architectures": "Qwen3ForCausalLM"})", Code::corrupt_file,
                 R"(key 'architectures' is "Qwen3ForCausalLM", expected a list of strings)"},
-        Refusal{"bias", R"({"attention_bias": true})", Code::unsupported,
-                "key 'attention_bias' is true, expected false"},
         Refusal{"window", R"({"use_sliding_window": true, "sliding_window": 4096})", Code::unsupported,
                 "key 'use_sliding_window' is true, expected false"},
         Refusal{"sliding_layer", R"({"layer_types": ["full_attention", "sliding_attention", "full_attention"]})",
@@ -203,8 +204,8 @@ INSTANTIATE_TEST_SUITE_P(
                 R"(key 'eos_token_id' is "</s>", expected an integer from 0 to 151935)"},
         Refusal{"tie_number", R"({"tie_word_embeddings": 1})", Code::corrupt_file,
                 "key 'tie_word_embeddings' is 1, expected true or false"},
-        Refusal{"llama3_rope", R"({"rope_scaling": {"rope_type": "llama3", "factor": 8.0}})", Code::unsupported,
-                R"(key 'rope_scaling.rope_type' is "llama3", expected rope type default, linear or yarn)"}),
+        Refusal{"dynamic_rope", R"({"rope_scaling": {"rope_type": "dynamic", "factor": 8.0}})", Code::unsupported,
+                R"(key 'rope_scaling.rope_type' is "dynamic", expected rope type default, linear, llama3 or yarn)"}),
     [](const testing::TestParamInfo<Refusal>& refusal) { return std::string(refusal.param.name); });
 
 }  // namespace

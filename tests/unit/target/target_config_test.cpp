@@ -100,7 +100,6 @@ TEST(TargetConfig, LlamaHasNoNormsOnItsHeads) {
   EXPECT_EQ(scaled->transformer.rope.type, RopeType::llama3);
   EXPECT_EQ(scaled->transformer.rope.original_max_position_embeddings, 64);
 }
-}
 
 // A folder of its own, removed at the end.
 class TargetFolder : public testing::Test {

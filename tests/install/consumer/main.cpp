@@ -1,9 +1,9 @@
 // A project outside the tree: nothing but installed headers and the installed library.
-#include <blockdraft/engine.h>
-#include <blockdraft/inspect.h>
-
 #include <cstdio>
 #include <string>
+
+#include <blockdraft/engine.h>
+#include <blockdraft/inspect.h>
 
 int main(int argc, char** argv) {
   if (argc != 3) return 2;

@@ -91,6 +91,11 @@ Result<CheckTotals> compare_all(Engine& plain, Engine& drafted, const PromptBatc
 
 Result<int> run_check(const CheckFlags& flags) {
   BLOCKDRAFT_TRY(apply(flags.common));
+  if (flags.text.acceptance == Acceptance::ratio) {
+    return make_error(Code::invalid_argument,
+                      "--acceptance ratio: its texts follow the same law but are other texts; check compares texts, so "
+                      "give coupled");
+  }
   BLOCKDRAFT_ASSIGN(const std::vector<NamedPrompt> prompts, load_prompts(flags.text));
   EngineOptions options = engine_options(flags.common, flags.models);
   BLOCKDRAFT_ASSIGN(Engine drafted, open_engine(options));

@@ -17,6 +17,7 @@ namespace {
 
 constexpr const char* kModels = "Models";
 constexpr const char* kText = "Text";
+constexpr const char* kSampling = "Sampling";
 constexpr const char* kCommon = "Common";
 
 // A check whose message says what was found and what to give. CLI11 puts the flag's name in front.
@@ -50,6 +51,42 @@ CLI::Validator at_least(int64_t min) { return range_check(min, std::numeric_limi
 constexpr int64_t kMaxThreads = 1024;
 constexpr int64_t kMaxSequences = 1024;
 constexpr int64_t kMaxWidth = 1024;  // the drafter's trained width is the limit that counts; the engine knows it
+
+// The engine checks the ranges: they are the same for everyone who asks it.
+void add_sampling_flags(CLI::App& app, TextFlags& flags) {
+  app.add_option("--temperature", flags.temperature, "Draw tokens, the more freely the higher; 0: take the likeliest")
+      ->type_name("T")
+      ->capture_default_str()
+      ->group(kSampling);
+  app.add_option("--top-k", flags.top_k, "Draw from the K likeliest tokens only; 0: from all")
+      ->type_name("K")
+      ->check(range_check(0, std::numeric_limits<int32_t>::max()))
+      ->capture_default_str()
+      ->group(kSampling);
+  app.add_option("--top-p", flags.top_p, "Draw from the likeliest tokens that reach probability P together")
+      ->type_name("P")
+      ->capture_default_str()
+      ->group(kSampling);
+  app.add_option("--min-p", flags.min_p, "Draw from tokens with P times the likeliest one's probability at least")
+      ->type_name("P")
+      ->capture_default_str()
+      ->group(kSampling);
+  app.add_option("--seed", flags.seed, "The same seed gives the same text")
+      ->type_name("N")
+      ->check(at_least(0))
+      ->capture_default_str()
+      ->group(kSampling);
+  const auto set = [&flags](const std::string& value) {
+    flags.acceptance = value == "ratio" ? Acceptance::ratio : Acceptance::coupled;
+  };
+  app.add_option_function<std::string>("--acceptance", set,
+                                       "How drafts are accepted when tokens are drawn: coupled gives the text of plain "
+                                       "decoding with the seed, ratio another text of the same law")
+      ->type_name("coupled|ratio")
+      ->default_str("coupled")
+      ->check(CLI::IsMember({"coupled", "ratio"}))
+      ->group(kSampling);
+}
 
 }  // namespace
 
@@ -149,6 +186,7 @@ void add_text_flags(CLI::App& app, TextFlags& flags) {
                              "", ""))
       ->group(kText);
   app.add_flag("--ignore-eos", flags.ignore_eos, "Go on after the target's own end-of-text token")->group(kText);
+  add_sampling_flags(app, flags);
 }
 
 Status apply(const CommonFlags& flags) {

@@ -41,6 +41,14 @@ struct TextFlags {
   int64_t max_tokens = 128;
   std::vector<std::string> stop;
   bool ignore_eos = false;
+
+  // How tokens are drawn: the fields of Request of the same names.
+  float temperature = 0.0f;
+  int32_t top_k = 0;
+  float top_p = 1.0f;
+  float min_p = 0.0f;
+  uint64_t seed = 0;
+  Acceptance acceptance = Acceptance::coupled;
 };
 
 // Adds the flags to a command; they write into `flags`, which must outlive the parsing.

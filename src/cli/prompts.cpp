@@ -88,8 +88,16 @@ std::vector<Request> requests_of(const std::vector<NamedPrompt>& prompts, const 
   std::vector<Request> requests;
   requests.reserve(prompts.size());
   for (const NamedPrompt& prompt : prompts) {
-    requests.push_back(
-        {.prompt = prompt.text, .max_tokens = flags.max_tokens, .stop = flags.stop, .ignore_eos = flags.ignore_eos});
+    requests.push_back({.prompt = prompt.text,
+                        .max_tokens = flags.max_tokens,
+                        .stop = flags.stop,
+                        .ignore_eos = flags.ignore_eos,
+                        .temperature = flags.temperature,
+                        .top_k = flags.top_k,
+                        .top_p = flags.top_p,
+                        .min_p = flags.min_p,
+                        .seed = flags.seed,
+                        .acceptance = flags.acceptance});
   }
   return requests;
 }

@@ -88,7 +88,7 @@ void score(float* scores, const float* q, const Head& head, Range keys) {
 
 // values[d .. d + 4 kVectors) = sum over keys of weights * value vectors, each key in order.
 template <int kVectors>
-void weigh_columns(float* values, const float* weights, const Head& head, Range keys, int64_t d) {
+BLOCKDRAFT_UNWATCHED void weigh_columns(float* values, const float* weights, const Head& head, Range keys, int64_t d) {
   Vec4 sums[kVectors] = {};
   const int64_t head_dim = head.kv.head_dim;
   for_each_run(keys, [&](int64_t position, int64_t count) {

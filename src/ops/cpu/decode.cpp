@@ -13,13 +13,13 @@ namespace blockdraft::cpu {
 
 namespace {
 
-void decode_bf16(const std::byte* codes, int64_t count, float* values) {
+BLOCKDRAFT_UNWATCHED void decode_bf16(const std::byte* codes, int64_t count, float* values) {
   for (int64_t i = 0; i < count; ++i) values[i] = float_from_bf16(load_unaligned<uint16_t>(codes + 2 * i));
 }
 
 // The codec multiplies a float that is subnormal where the code is; some processors take a hundred cycles for that.
 // Here a subnormal code becomes a normal float with the implicit one, and that one is subtracted: also exact.
-void decode_f16(const std::byte* codes, int64_t count, float* values) {
+BLOCKDRAFT_UNWATCHED void decode_f16(const std::byte* codes, int64_t count, float* values) {
   constexpr int32_t kImplicitOne = 1 << 23;
   for (int64_t i = 0; i < count; ++i) {
     const auto code = static_cast<int32_t>(load_unaligned<uint16_t>(codes + 2 * i));
@@ -36,7 +36,7 @@ void decode_f16(const std::byte* codes, int64_t count, float* values) {
 // In steps of 16 bits, which work on twice as many codes at a time: code << 8 has the sign in place, four places down
 // are the exponent and mantissa of a BF16 that is 2^120 too small. Subnormal codes are one in ten thousand where each
 // row is scaled to its largest weight: here a slow product does no harm.
-void decode_f8_e4m3(const std::byte* codes, int64_t count, float* values) {
+BLOCKDRAFT_UNWATCHED void decode_f8_e4m3(const std::byte* codes, int64_t count, float* values) {
   for (int64_t i = 0; i < count; ++i) {
     const auto high = static_cast<int16_t>(static_cast<uint16_t>(load_unaligned<uint8_t>(codes + i) << 8));
     const auto small = static_cast<uint16_t>(static_cast<int16_t>(high >> 4) & static_cast<int16_t>(0x87f0));
@@ -62,8 +62,8 @@ Vec2 e2m1_pair(std::byte codes) {
 
 // From a table in the first-level cache, two elements at a time: the conversion in arithmetic takes more instructions,
 // and its subnormal codes, 0.5 and -0.5, are too frequent for slow products.
-void decode_nvfp4(const std::byte* codes, const std::byte* group_scales, float global_scale, int64_t count,
-                  float* values) {
+BLOCKDRAFT_UNWATCHED void decode_nvfp4(const std::byte* codes, const std::byte* group_scales, float global_scale,
+                                       int64_t count, float* values) {
   const Vec4 global = broadcast4(global_scale);
   for (int64_t i = 0; i < count; i += kScaleGroup) {
     const Vec4 scale = broadcast4(float_from_f8_e4m3(load_unaligned<uint8_t>(group_scales + i / kScaleGroup)));

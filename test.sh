@@ -9,7 +9,7 @@ usage: ./test.sh [fast|asan|tsan]
   (nothing)  optimized build, the whole suite
   fast       optimized build, the tests labelled "fast" (about a minute)
   asan       the whole suite under AddressSanitizer and UndefinedBehaviorSanitizer
-  tsan       under ThreadSanitizer, without what decodes with the demo models: fifty times slower there
+  tsan       under ThreadSanitizer, without the tests that decode most: fifty times slower there
 Installs missing Debian packages, builds into build/<preset>, keeps logs there.
 TEXT
 }

@@ -14,7 +14,7 @@ void decode_run(benchmark::State& state, DType dtype) {
   for (std::byte& code : codes) code = static_cast<std::byte>(0x20 + generator() % 32);
   std::vector<float> values(kCount);
   for (auto _ : state) {
-    cpu::decode(dtype, codes.data(), kCount, values.data());
+    cpu::decode_codes(dtype, codes.data(), kCount, values.data());
     benchmark::ClobberMemory();
   }
   state.SetItemsProcessed(state.iterations() * kCount);

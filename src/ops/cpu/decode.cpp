@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 
 #include "base/check.h"
@@ -27,9 +26,9 @@ BLOCKDRAFT_UNWATCHED void decode_f16(const std::byte* codes, int64_t count, floa
     const int32_t subnormal = -static_cast<int32_t>(magnitude < kImplicitOne);
     const int32_t special = -static_cast<int32_t>(magnitude >= (31 << 23));  // infinity, NaN
     const int32_t bits = magnitude + (112 << 23) + (special & (112 << 23)) + (subnormal & kImplicitOne);
-    const auto excess = std::bit_cast<float>(subnormal & std::bit_cast<int32_t>(0x1p-14f));
-    const auto value = std::bit_cast<int32_t>(std::bit_cast<float>(bits) - excess);
-    values[i] = std::bit_cast<float>(value | static_cast<int32_t>(static_cast<uint32_t>(code & 0x8000) << 16));
+    const auto excess = bits_as<float>(subnormal & bits_as<int32_t>(0x1p-14f));
+    const auto value = bits_as<int32_t>(bits_as<float>(bits) - excess);
+    values[i] = bits_as<float>(value | static_cast<int32_t>(static_cast<uint32_t>(code & 0x8000) << 16));
   }
 }
 
@@ -54,7 +53,7 @@ constexpr std::array<std::array<float, 2>, 256> kE2m1Pairs = [] {
   return pairs;
 }();
 
-Vec2 e2m1_pair(std::byte codes) {
+BLOCKDRAFT_UNWATCHED Vec2 e2m1_pair(std::byte codes) {
   Vec2 pair;
   std::memcpy(&pair, kE2m1Pairs[std::to_integer<size_t>(codes)].data(), sizeof(pair));
   return pair;
@@ -75,7 +74,7 @@ BLOCKDRAFT_UNWATCHED void decode_nvfp4(const std::byte* codes, const std::byte* 
   }
 }
 
-void multiply_all(float* values, int64_t count, float factor) {
+BLOCKDRAFT_UNWATCHED void multiply_all(float* values, int64_t count, float factor) {
   for (int64_t i = 0; i < count; ++i) values[i] *= factor;
 }
 

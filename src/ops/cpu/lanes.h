@@ -9,13 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
-// ThreadSanitizer watches every access, which makes these loops fifty times slower. They only read what nobody writes
-// during the call; what a task writes is written, and watched, outside of them.
-#if defined(__SANITIZE_THREAD__)
-#define BLOCKDRAFT_UNWATCHED __attribute__((no_sanitize("thread")))
-#else
-#define BLOCKDRAFT_UNWATCHED
-#endif
+#include "base/unwatched.h"
 
 namespace blockdraft::cpu {
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <random>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "ops/argmax.h"
 #include "ops/sample.h"
 #include "property_sampling/laws.h"
+#include "property_sampling/reference_filters.h"
 #include "support/op_context.h"
 
 namespace blockdraft::test {
@@ -68,38 +68,6 @@ TEST(MinP, GoesByTheMostLikelyId) {
   EXPECT_EQ(kept_ids(scores_of(logits, {.temperature = 2.0f, .min_p = 0.31f})), (std::vector<int32_t>{0, 1, 2, 3}));
 }
 
-// By sorting, in double; false if an id lies so near a boundary that rounding may decide.
-bool brute_force(const std::vector<float>& logits, const RowSampling& sampling, std::vector<int32_t>& kept) {
-  std::vector<float> scores = logits;
-  for (float& score : scores) score /= sampling.temperature;
-  std::vector<int32_t> order(logits.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    return scores[static_cast<size_t>(a)] > scores[static_cast<size_t>(b)];
-  });
-  if (sampling.top_k > 0) order.resize(std::min(order.size(), static_cast<size_t>(sampling.top_k)));
-  const auto weight = [&](int32_t id) {
-    return std::exp(static_cast<double>(scores[static_cast<size_t>(id)]) -
-                    static_cast<double>(scores[static_cast<size_t>(order[0])]));
-  };
-  double total = 0;
-  for (const int32_t id : order) total += weight(id);
-  double before = 0;
-  bool clear = true;
-  kept.clear();
-  for (const int32_t id : order) {
-    const double p = weight(id);
-    const bool in_top_p = sampling.top_p >= 1.0f || before / total < static_cast<double>(sampling.top_p);
-    clear = clear && (before == 0 || sampling.top_p >= 1.0f ||
-                      std::abs(before / total - static_cast<double>(sampling.top_p)) > 1e-5);
-    clear = clear && (sampling.min_p == 0.0f || std::abs(p - static_cast<double>(sampling.min_p)) > 1e-5);
-    before += p;
-    if (in_top_p && p >= static_cast<double>(sampling.min_p)) kept.push_back(id);
-  }
-  std::ranges::sort(kept);
-  return clear;
-}
-
 TEST(Filters, AgreeWithSorting) {
   std::mt19937 generator(5);
   int compared = 0;
@@ -115,7 +83,7 @@ TEST(Filters, AgreeWithSorting) {
     if (generator() % 2 == 0) sampling.top_p = 0.05f + 0.9f * static_cast<float>(generator() % 1000) / 1000.0f;
     if (generator() % 3 == 0) sampling.min_p = static_cast<float>(generator() % 500) / 1000.0f;
     std::vector<int32_t> expected;
-    if (!brute_force(logits, sampling, expected)) continue;
+    if (!keep_by_sorting(logits, sampling, expected)) continue;
     ++compared;
     EXPECT_EQ(kept_ids(scores_of(logits, sampling)), expected)
         << "trial " << trial << ": " << count << " ids, T " << sampling.temperature << ", top_k " << sampling.top_k
@@ -206,7 +174,7 @@ TEST(Sample, HasTheLawOfTheFilteredSoftmax) {
       for (const float top_p : {1.0f, 0.7f}) {
         RowSampling sampling{.temperature = temperature, .top_k = top_k, .top_p = top_p, .noise = {.seed = 12}};
         std::vector<int32_t> kept;
-        ASSERT_TRUE(brute_force(logits, sampling, kept));
+        ASSERT_TRUE(keep_by_sorting(logits, sampling, kept));
         if (kept.size() < 2) continue;
         Law law = softmax(logits, static_cast<double>(temperature));
         double total = 0;

@@ -1,5 +1,7 @@
 #include "support/decoder.h"
 
+#include <utility>
+
 #include "support/take.h"
 
 namespace blockdraft::test {
@@ -28,7 +30,10 @@ std::unique_ptr<DraftModel> open_drafter(const std::filesystem::path& folder, co
 }
 
 Decoder::Decoder(const std::filesystem::path& target_folder, TokenEngineOptions options, const MakeDrafts& make_drafts)
-    : target_(open_target(target_folder, options)), drafts_(make_drafts ? make_drafts(*target_) : nullptr) {
+    : Decoder(open_target(target_folder, options), options, make_drafts) {}
+
+Decoder::Decoder(std::unique_ptr<Target> target, TokenEngineOptions options, const MakeDrafts& make_drafts)
+    : target_(std::move(target)), drafts_(make_drafts ? make_drafts(*target_) : nullptr) {
   if (options.num_choices == 0) options.num_choices = target_->embed_tokens().out_features;
   engine_ = take(TokenEngine::open(*target_, drafts_.get(), options));
 }

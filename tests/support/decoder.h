@@ -27,6 +27,8 @@ class Decoder {
   Decoder(const std::filesystem::path& target_folder, TokenEngineOptions options, const MakeDrafts& make_drafts = {});
   Decoder(const std::filesystem::path& target_folder, const std::filesystem::path& drafter_folder,
           const TokenEngineOptions& options);
+  // A target that a test has wrapped.
+  Decoder(std::unique_ptr<Target> target, TokenEngineOptions options, const MakeDrafts& make_drafts);
 
   std::vector<TokenResult> run(const std::vector<TokenRequest>& requests);
   TokenResult run(const TokenRequest& request);

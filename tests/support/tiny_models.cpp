@@ -8,6 +8,7 @@ namespace blockdraft::test {
 namespace {
 
 constexpr double kGain = 2.0;
+constexpr int64_t kConvTaps = 2;
 
 class Tensors {
  public:
@@ -21,6 +22,9 @@ class Tensors {
     const double deviation = gain / std::sqrt(static_cast<double>(in_features));
     list.push_back(random_tensor(generator_, name + ".weight", {out_features, in_features}, deviation));
     if (bias) list.push_back(random_tensor(generator_, name + ".bias", {out_features}, 0.3));
+  }
+  void plain(const std::string& name, std::vector<int64_t> shape, double deviation) {
+    list.push_back(random_tensor(generator_, name, std::move(shape), deviation));
   }
   void table(const std::string& name, int64_t rows, int64_t columns) {
     list.push_back(random_tensor(generator_, name + ".weight", {rows, columns}, 1.0));
@@ -52,6 +56,40 @@ class Tensors {
 
   std::mt19937 generator_;
 };
+
+void add_convolutions(Tensors& tensors, const TinyStack& stack, int64_t group_size) {
+  for (int64_t layer = 0; layer < stack.layers; ++layer) {
+    for (const char* conv : {".attention_conv", ".mlp_conv"}) {
+      const std::string name = "layers." + std::to_string(layer) + conv;
+      tensors.plain(name + ".base_kernel", {2, kConvTaps, stack.hidden}, 0.5);
+      tensors.matrix(name + ".kernel_projection", 2 * kConvTaps * stack.hidden / group_size, stack.hidden, false, 0.3);
+    }
+  }
+}
+
+void add_selector(ModelFiles& files, Tensors& tensors, const TinyDrafter& shape) {
+  const int64_t group_size = shape.stack.hidden / 4;
+  files.config["architectures"] = {"DFlash2DraftModel"};
+  files.config["is_causal"] = shape.causal;
+  files.config["dflash_config"].update({{"conv_kernel_size", kConvTaps},
+                                        {"conv_group_size", group_size},
+                                        {"selector_rank", shape.rank},
+                                        {"selector_top_k", shape.selector_top_k}});
+  add_convolutions(tensors, shape.stack, group_size);
+  tensors.plain("candidate_selector.predecessor_codebook", {shape.vocab, shape.rank}, 1.0);
+  tensors.plain("candidate_selector.successor_codebook", {shape.vocab, shape.rank}, 1.0);
+  tensors.matrix("candidate_selector.hidden_projection", shape.rank, shape.stack.hidden, false, 0.5);
+}
+
+void add_markov_head(ModelFiles& files, Tensors& tensors, const TinyDrafter& shape) {
+  files.config["architectures"] = {"DSparkDraftModel"};
+  files.config["dflash_config"].update({{"projector_type", "dspark"},
+                                        {"markov_rank", shape.rank},
+                                        {"markov_head_type", "vanilla"},
+                                        {"enable_confidence_head", false}});
+  tensors.table("markov_head.markov_w1", shape.vocab, shape.rank);
+  tensors.matrix("markov_head.markov_w2", shape.vocab, shape.rank);
+}
 
 nlohmann::json stack_config(const TinyStack& stack) {
   return {{"hidden_size", stack.hidden},
@@ -133,6 +171,8 @@ ModelFiles tiny_drafter(const TinyDrafter& shape, uint32_t seed) {
   tensors.norm("hidden_norm", shape.stack.hidden);
   tensors.layers(shape.stack, "");
   tensors.norm("norm", shape.stack.hidden);
+  if (shape.family == TinyFamily::dflash2) add_selector(files, tensors, shape);
+  if (shape.family == TinyFamily::dspark) add_markov_head(files, tensors, shape);
   files.tensors = std::move(tensors.list);
   return files;
 }

@@ -31,7 +31,10 @@ struct TinyTarget {
   bool tied = false;
 };
 
+enum class TinyFamily { dflash, dflash2, dspark };
+
 struct TinyDrafter {
+  TinyFamily family = TinyFamily::dflash;
   TinyStack stack{.layers = 2};
   int64_t vocab = 160;
   int64_t target_layers = 4;
@@ -40,6 +43,8 @@ struct TinyDrafter {
   int32_t mask_id = 159;
   int64_t window = 0;  // 0: all layers see everything
   bool causal = false;
+  int64_t rank = 16;           // of selector or Markov head
+  int64_t selector_top_k = 8;  // DFlash2
 };
 
 struct ModelFiles {
@@ -53,6 +58,7 @@ struct ModelFiles {
 
 // Weights are large enough that the target's text depends on all of its context and does not settle on one token.
 ModelFiles tiny_target(const TinyTarget& shape, uint32_t seed);
+// DFlash2: convolutions of two taps and a selector. DSpark: a vanilla Markov head, no confidence head.
 ModelFiles tiny_drafter(const TinyDrafter& shape, uint32_t seed);
 
 // BF16, normal with the given deviation around `mean`.

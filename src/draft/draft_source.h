@@ -69,7 +69,8 @@ class DraftSource {
   // Forgets the sequence.
   virtual void reset(int32_t slot) = 0;
 
-  // Bytes of law_memory that so many drafts with laws take at most.
+  // Bytes of law_memory that so many drafts with laws take at most. 0: the source gives no laws, and an engine refuses
+  // requests that want them.
   virtual size_t law_bytes(int64_t) const { return 0; }
 
   virtual size_t state_bytes() const = 0;

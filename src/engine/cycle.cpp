@@ -136,7 +136,22 @@ Status Cycle::propose(Context& context, std::span<Sequence* const> batch) {
   CHECK(drafter_ != nullptr);
   BLOCKDRAFT_TRY(drafter_->propose(
       context, requests_, {.ids = drafts_, .widths = kept_widths_, .laws = laws_, .law_memory = &law_memory_}));
+  BLOCKDRAFT_TRY(require_laws());
   drop_doubtful();
+  return {};
+}
+
+// A draft without a law would be tested as one that was certain to be drawn: the text would keep its law, but fewer
+// drafts would be kept than min(1, p / q) promises, and nobody would be told.
+Status Cycle::require_laws() const {
+  size_t draft = 0;
+  for (const DraftRequest& request : requests_) {
+    for (int32_t i = 0; i < request.width; ++i, ++draft) {
+      if (!request.sampling.wants_law || laws_[draft].count > 0) continue;
+      return make_error(Code::mismatch, "draft {} of {} at position {} came without its law", i, request.width,
+                        request.position);
+    }
+  }
   return {};
 }
 

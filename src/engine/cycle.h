@@ -32,7 +32,8 @@ class Cycle {
   Cycle(Target& target, DraftSource* drafter, const OutputHead& head, const CycleLimits& limits, Buffer taps);
 
   // Advances every sequence by one cycle; a sequence that reaches its end is marked `ended`, its slot stays in use.
-  // Each sequence is asked for the width of its request, less where its end is near. Errors: numeric.
+  // Each sequence is asked for the width of its request, less where its end is near. Errors: numeric; mismatch,
+  // if a draft lacks the law that ratio acceptance needs.
   Status run(Context& context, std::span<Sequence* const> batch, RunTimes& times);
 
   // Makes room for the laws of drafts, which ratio acceptance needs. Once is enough.  Errors: out_of_memory.
@@ -47,6 +48,7 @@ class Cycle {
   void extend_context(Context& context, std::span<Sequence* const> batch);
   DraftSampling draft_sampling(const Sequence& sequence) const;
   Status propose(Context& context, std::span<Sequence* const> batch);
+  Status require_laws() const;
   void drop_doubtful();
   Status verify(Context& context, std::span<Sequence* const> batch);
   void accept(std::span<Sequence* const> batch);

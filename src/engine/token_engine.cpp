@@ -9,6 +9,11 @@
 #include "verify/accept.h"
 
 namespace blockdraft {
+namespace {
+
+bool wants_laws(const TokenRequest& request) { return request.width > 0 && request.sampling.uses_ratio(); }
+
+}  // namespace
 
 int32_t max_target_rows(const TokenEngineOptions& options) {
   return std::max(kPrefillRows, options.max_sequences * (options.max_width + 1));
@@ -82,14 +87,18 @@ Status TokenEngine::validate(const TokenRequest& request, size_t index) const {
   if (const Status status = check_sampling(request.sampling, options_.num_choices); !status) {
     return make_error(status.error().code, "request {}: {}", index, status.error().message);
   }
+  if (wants_laws(request) && drafter_->law_bytes(1) == 0) {
+    return make_error(Code::mismatch,
+                      "request {}: acceptance is ratio, which needs the law of every draft, and this source of drafts "
+                      "gives none; expected coupled",
+                      index);
+  }
   return {};
 }
 
 // Ratio acceptance needs memory that no other request does.
 Status TokenEngine::reserve_laws(std::span<const TokenRequest> requests) {
-  if (std::ranges::none_of(requests, [](const TokenRequest& r) { return r.width > 0 && r.sampling.uses_ratio(); })) {
-    return {};
-  }
+  if (std::ranges::none_of(requests, wants_laws)) return {};
   const size_t bytes_before = cycle_->law_bytes();
   BLOCKDRAFT_TRY(cycle_->reserve_laws());
   if (cycle_->law_bytes() > bytes_before) plan_.push_back({"laws of drafts", cycle_->law_bytes()});

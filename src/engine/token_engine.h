@@ -48,7 +48,8 @@ class TokenEngine {
                                                    const TokenEngineOptions& options);
 
   // Decodes all requests, max_sequences at a time: one joins as soon as another has ended. Results are in the order
-  // of the requests. Errors: limit_exceeded and invalid_argument before anything is decoded, numeric afterwards.
+  // of the requests. Errors before anything is decoded: limit_exceeded, invalid_argument, mismatch (ratio acceptance of
+  // drafts without laws); afterwards: numeric, mismatch (a draft source that gives laws left one out).
   Result<std::vector<TokenResult>> run(std::span<const TokenRequest> requests);
 
   const RunTimes& times() const { return times_; }  // of the newest run

@@ -176,6 +176,43 @@ TEST_F(TokenEngineTest, ErrorsOfTheDrafterArePassedOn) {
   }
 }
 
+// Without its law a draft cannot be put to the ratio test; greedy and coupled requests need none.
+TEST_F(TokenEngineTest, RatioAcceptanceIsRefusedWhereDraftsHaveNoLaws) {
+  Decoder decoder(folder_ / "target", {.threads = 1, .max_positions = 64, .max_width = 15},
+                  [](const Target& target) -> std::unique_ptr<DraftSource> {
+                    return std::make_unique<RandomDrafts>(target, 15, 1);
+                  });
+  TokenRequest request{.prompt_ids = {1, 2}, .max_tokens = 8, .width = 4, .sampling = {.temperature = 0.8f}};
+  EXPECT_EQ(decoder.run(request).ids.size(), 8u);
+  request.sampling.acceptance = AcceptanceRule::ratio;
+  const TokenRequest sound{.prompt_ids = {1}, .max_tokens = 1, .on_token = [](int32_t) -> bool {
+                             ADD_FAILURE() << "nothing is decoded";
+                             return false;
+                           }};
+  expect_error(decoder.engine().run(std::vector<TokenRequest>{sound, request}), Code::mismatch,
+               {"request 1", "ratio", "law", "coupled"});
+  TokenRequest plain = request;
+  plain.width = 0;
+  EXPECT_EQ(decoder.run(plain).ids.size(), 8u);
+  request.sampling.temperature = 0.0f;
+  EXPECT_EQ(decoder.run(request).ids.size(), 8u);
+}
+
+TEST_F(TokenEngineTest, ALawLeftOutIsAnError) {
+  class Forgetful : public RandomDrafts {
+   public:
+    using RandomDrafts::RandomDrafts;
+    size_t law_bytes(int64_t drafts) const override { return static_cast<size_t>(drafts) * 64; }
+  };
+  Decoder decoder(
+      folder_ / "target", {.threads = 1, .max_positions = 64, .max_width = 15},
+      [](const Target& target) -> std::unique_ptr<DraftSource> { return std::make_unique<Forgetful>(target, 15, 1); });
+  TokenRequest request{.prompt_ids = {1, 2}, .max_tokens = 8, .width = 4, .sampling = {.temperature = 0.8f}};
+  EXPECT_EQ(decoder.run(request).ids.size(), 8u);
+  request.sampling.acceptance = AcceptanceRule::ratio;
+  expect_error(decoder.engine().run({&request, 1}), Code::mismatch, {"draft 0 of 4", "position 2", "law"});
+}
+
 TEST_F(TokenEngineTest, AWidthThatTheDrafterDoesNotHaveIsABug) {
   EXPECT_DEATH(Decoder(folder_ / "target", {.threads = 1, .max_positions = 64, .max_width = 1}), "max_width");
 }

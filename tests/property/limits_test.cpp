@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -12,6 +13,7 @@
 #include "property/pairs.h"
 #include "support/expect_error.h"
 #include "support/naive_target.h"
+#include "support/tiny_models.h"
 
 namespace blockdraft::test {
 namespace {
@@ -44,7 +46,7 @@ TokenEngineOptions options(int32_t max_sequences = 1, int64_t max_positions = kM
   return {.threads = 1, .max_sequences = max_sequences, .max_positions = max_positions, .max_width = kTinyWidth};
 }
 
-TEST(PromptLength, DoesNotMatter) {
+TEST(PromptLength, FieldFault12_DoesNotMatter) {
   const NaiveTarget naive(TinyPair::get().target());
   const auto expect_plain = [](Decoder& decoder) {
     std::vector<TokenRequest> requests;
@@ -68,7 +70,44 @@ TEST(PromptLength, DoesNotMatter) {
   }
 }
 
-TEST(StopId, EndsTheTextAtEveryPlaceOfABlock) {
+// Greedy choices over long contexts, where a difference in the last bit would grow until it shows.
+TEST(LongContext, FieldFault12_ChangesNoToken) {
+  constexpr int64_t kText = 32;
+  const TempDir folder;
+  const TinyStack stack{.layers = 2, .hidden = 32, .heads = 2, .kv_heads = 1, .inner = 48};
+  tiny_target({.stack = stack, .max_positions = 4200}, 7).write(folder / "target");
+  tiny_drafter({.stack = stack, .target_layers = 2, .taps = {1, 0}}, 8).write(folder / "drafter");
+  for (const auto& [length, seeds] : {std::pair{128, 12}, {512, 12}, {4096, 2}}) {
+    std::vector<std::vector<int32_t>> prompts;
+    for (int seed = 0; seed < seeds; ++seed) prompts.push_back(random_prompt(static_cast<uint32_t>(70 + seed), length));
+    const PlainTexts expected = plain_texts(folder / "target", prompts, kText);
+    const TokenEngineOptions engine_options{.threads = 1,
+                                            .max_sequences = 3,
+                                            .max_positions = length + kText,
+                                            .max_width = kTinyWidth,
+                                            .num_choices = kTinyVocab};
+    const auto expect_same = [&](Decoder& decoder) {
+      std::vector<TokenRequest> requests;
+      for (size_t i = 0; i < prompts.size(); ++i) {
+        requests.push_back({.prompt_ids = prompts[i],
+                            .max_tokens = kText - kTinyWidth - 1,
+                            .width = static_cast<int32_t>(1 + 5 * i % kTinyWidth)});
+      }
+      const std::vector<TokenResult> results = decoder.run(requests);
+      for (size_t i = 0; i < prompts.size(); ++i) {
+        EXPECT_EQ(results[i].ids, expected_ids(expected[i], requests[i])) << length << " positions, prompt " << i;
+      }
+    };
+    Decoder drafted(folder / "target", folder / "drafter", engine_options);
+    expect_same(drafted);
+    Decoder scripted(folder / "target", engine_options, [&](const Target& target) -> std::unique_ptr<DraftSource> {
+      return std::make_unique<ScriptedDrafts>(target, kTinyWidth, expected, std::vector<int32_t>{4, 0, kTinyWidth, 1});
+    });
+    expect_same(scripted);
+  }
+}
+
+TEST(StopId, FieldFault12_EndsTheTextAtEveryPlaceOfABlock) {
   Decoder decoder(TinyPair::get().target(), options(), right_drafts());
   const std::span<const int32_t> text = generated_of(0);
   int num_places = 0;
@@ -94,7 +133,7 @@ TEST(StopId, AmongRejectedDraftsHasNoEffect) {
   EXPECT_EQ(decoder.run(request).end, EndReason::at_length);
 }
 
-TEST(MaxTokens, IsExact) {
+TEST(MaxTokens, FieldFault12_IsExact) {
   Decoder decoder(TinyPair::get().target(), options(), right_drafts());
   for (const int32_t width : {0, 1, 4, 15}) {
     for (int64_t max_tokens = 0; max_tokens <= 20; ++max_tokens) {

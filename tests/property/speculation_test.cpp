@@ -100,7 +100,7 @@ TEST(TinyPairTexts, AreRichEnoughToTellPositionsApart) {
 class EveryWidth : public testing::TestWithParam<size_t> {};
 
 // Three at a time, so that the fourth and fifth join as others leave; texts end at different times.
-TEST_P(EveryWidth, GivesThePlainText) {
+TEST_P(EveryWidth, FieldFault12_GivesThePlainText) {
   const Drafts& drafts = all_drafts()[GetParam()];
   for (int32_t width = 1; width <= kTinyWidth; ++width) {
     SCOPED_TRACE(drafts.name + ", width " + std::to_string(width));

@@ -99,7 +99,7 @@ enum class Kind { full_row, candidates, certain };
 class RatioLaw : public testing::TestWithParam<std::tuple<Kind, float>> {};
 
 // Two drafts: what the first position, the second after a kept first, and the bonus after two kept ones get.
-TEST_P(RatioLaw, IsTheTargets) {
+TEST_P(RatioLaw, FieldFault15_IsTheTargets) {
   const auto [kind, temperature] = GetParam();
   constexpr size_t kCount = 8;
   constexpr int32_t kTrials = 60000;

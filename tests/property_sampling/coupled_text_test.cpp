@@ -72,7 +72,7 @@ TEST_P(CoupledText, IsThePlainTextOfEverySeed) {
 }
 INSTANTIATE_TEST_SUITE_P(, CoupledText, testing::ValuesIn(kDrafters), [](const auto& suite) { return suite.param; });
 
-TEST(PlainText, DependsOnTheSeedAndOnEachParameter) {
+TEST(PlainText, FieldFault15_DependsOnTheSeedAndOnEachParameter) {
   Engine engine = open_engine({});
   const Request base{.prompt = prompts()[2], .max_tokens = 24, .temperature = 1.0f, .seed = 3};
   std::vector<Request> list(9, base);

@@ -94,7 +94,7 @@ class DraftLaws : public testing::TestWithParam<int> {
 };
 
 // The law handed out for a draft is the one that drafts with the same predecessors have.
-TEST_P(DraftLaws, DraftsAreDrawnFromTheLawsHandedOut) {
+TEST_P(DraftLaws, FieldFault15_DraftsAreDrawnFromTheLawsHandedOut) {
   for (const float temperature : {0.3f, 1.0f, 2.0f}) {
     std::vector<int64_t> first(kCount);
     std::vector<std::vector<int64_t>> second(kCount, std::vector<int64_t>(kCount));
@@ -139,7 +139,7 @@ TEST_P(DraftLaws, CompanyChangesNothing) {
   }
 }
 
-TEST_P(DraftLaws, TheTemperatureReachesTheDrafter) {
+TEST_P(DraftLaws, FieldFault15_TheTemperatureReachesTheDrafter) {
   int cold = 0;
   int hot = 0;
   const Drawn best = select({request(0, 0.0f, NoisePurpose::coupled)}, hidden_);

@@ -13,7 +13,7 @@ constexpr int64_t kTexts = 12000;
 class TextLaw : public testing::TestWithParam<std::tuple<TinyFamily, AcceptanceRule>> {};
 
 // Width 1 puts the third token behind a kept draft, width 3 makes it a draft itself.
-TEST_P(TextLaw, IsTheTargets) {
+TEST_P(TextLaw, FieldFault15_IsTheTargets) {
   const auto [family, acceptance] = GetParam();
   Decoder decoder(LawModels::get().target(), law_options(), law_drafter(family));
   for (const LawCase& law_case : law_cases()) {

@@ -96,7 +96,7 @@ TEST(TokenChooser, ChoosesRowsAsPlainDecodingDoes) {
   }
 }
 
-TEST(TokenChooser, PenalizesByDraftsBeforeTheRowInItsOwnBlock) {
+TEST(TokenChooser, FieldFault15_PenalizesByDraftsBeforeTheRowInItsOwnBlock) {
   // Every row prefers 4, then 5, then 6: with a penalty, each id once.
   const std::vector<float> row = {0, 0, 0, 0, 3, 2.9f, 2.8f, 0, 0, 0};
   Sequence sequence = sequence_of({1}, {9}, {.presence_penalty = 1.0f});

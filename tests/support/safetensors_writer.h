@@ -43,6 +43,28 @@ inline TensorToWrite bf16_tensor(std::string name, std::vector<int64_t> shape, c
   return raw_tensor(std::move(name), "BF16", std::move(shape), bits);
 }
 
+inline std::vector<float> values_of_bf16(const TensorToWrite& tensor) {
+  std::vector<float> values;
+  for (size_t i = 0; i < tensor.bytes.size(); i += 2) {
+    uint16_t bits;
+    std::memcpy(&bits, &tensor.bytes[i], sizeof(bits));
+    values.push_back(float_from_bf16(bits));
+  }
+  return values;
+}
+
+// Of values that BF16 holds; what is below the smallest normal number of F16 becomes 0.
+inline TensorToWrite f16_tensor(std::string name, std::vector<int64_t> shape, const std::vector<float>& values) {
+  std::vector<uint16_t> codes;
+  for (const float value : values) {
+    const uint32_t bits = bf16_from_float(value);
+    const uint32_t exponent = bits >> 7 & 0xffu;
+    const uint32_t magnitude = exponent < 113 ? 0 : (exponent - 112) << 10 | (bits & 0x7fu) << 3;
+    codes.push_back(static_cast<uint16_t>((bits & 0x8000u) | magnitude));
+  }
+  return raw_tensor(std::move(name), "F16", std::move(shape), codes);
+}
+
 inline TensorToWrite fp8_tensor(std::string name, std::vector<int64_t> shape, const std::vector<uint8_t>& codes) {
   return raw_tensor(std::move(name), "F8_E4M3", std::move(shape), codes);
 }

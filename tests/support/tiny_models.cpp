@@ -87,6 +87,7 @@ void add_markov_head(ModelFiles& files, Tensors& tensors, const TinyDrafter& sha
                                         {"markov_rank", shape.rank},
                                         {"markov_head_type", "vanilla"},
                                         {"enable_confidence_head", false}});
+  if (shape.rank == 0) return;
   tensors.table("markov_head.markov_w1", shape.vocab, shape.rank);
   tensors.matrix("markov_head.markov_w2", shape.vocab, shape.rank);
 }

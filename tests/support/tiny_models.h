@@ -43,7 +43,7 @@ struct TinyDrafter {
   int32_t mask_id = 159;
   int64_t window = 0;  // 0: all layers see everything
   bool causal = false;
-  int64_t rank = 16;           // of selector or Markov head
+  int64_t rank = 16;           // of selector or Markov head; 0: no Markov head
   int64_t selector_top_k = 8;  // DFlash2
 };
 

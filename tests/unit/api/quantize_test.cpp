@@ -56,7 +56,7 @@ TEST(QuantizeFolder, Fp8IsTheReferenceToTheBit) {
   }
 }
 
-TEST(QuantizeFolder, DraftersOfAllFamiliesLoadAgain) {
+TEST(QuantizeFolder, FieldFault8_DraftersOfAllFamiliesLoadAgain) {
   for (const char* name : {"dflash_plain", "dflash2_plain", "dspark_gated_flat", "dspark_rnn_flat"}) {
     for (const QuantizedFormat format : {QuantizedFormat::fp8, QuantizedFormat::nvfp4}) {
       SCOPED_TRACE(name);

@@ -135,7 +135,7 @@ TEST(ContextKv, ResetForgets) {
 
 // Memory is a function of the window: however long the text, the pool never needs more than positions_held, with the
 // rows of a block behind the context; and what the window still sees is there.
-TEST(ContextKv, PagesBelowTheWindowAreGivenBack) {
+TEST(ContextKv, FieldFault4_PagesBelowTheWindowAreGivenBack) {
   constexpr int32_t kBlock = 16;
   for (const int64_t window : {1, 15, 16, 17, 20, 100}) {
     ContextRunner windowed(window, 1 << 14);

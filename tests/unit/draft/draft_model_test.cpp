@@ -4,6 +4,8 @@
 #include <cmath>
 #include <random>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -198,7 +200,7 @@ TEST(DraftModel, SequencesOfABatchAreAsAlone) {
 }
 
 // Draft j is the choice of row j + 1: the anchor's own row gives none.
-TEST(DraftModel, DraftsAreTheChoicesOfTheRowsBehindTheAnchor) {
+TEST(DraftModel, FieldFault2_DraftsAreTheChoicesOfTheRowsBehindTheAnchor) {
   Runner runner;
   runner.extend(0, random_taps(1, 30), 0, 30);
   const DraftRequest request{.slot = 0, .anchor_id = 5, .position = 30, .width = 9};
@@ -210,7 +212,91 @@ TEST(DraftModel, DraftsAreTheChoicesOfTheRowsBehindTheAnchor) {
   EXPECT_EQ(runner.propose({request}), std::vector<int32_t>(choices.begin() + 1, choices.end()));
 }
 
-TEST(DraftModel, NeverProposesPadding) {
+// Layers that add nothing: a row of the block is then its own input, normed.
+TEST(DraftModel, FieldFault2_TheBlockIsTheAnchorAndThenMasks) {
+  ModelFiles files = tiny_drafter({}, 9);
+  for (const std::string layer : {"layers.0.", "layers.1."}) {
+    for (const char* name : {"self_attn.o_proj.weight", "mlp.down_proj.weight"}) {
+      TensorToWrite& tensor = files.tensor(layer + name);
+      tensor = bf16_tensor(tensor.name, tensor.shape,
+                           std::vector<float>(static_cast<size_t>(tensor.shape[0] * tensor.shape[1])));
+    }
+  }
+  Runner runner(files);
+  runner.extend(0, random_taps(1, 30), 0, 30);
+  const int32_t mask_id = runner->config().mask_token_id;
+  const auto rows_of_anchor = [&](int32_t anchor_id) {
+    return runner.hidden({{.slot = 0, .anchor_id = anchor_id, .position = 30, .width = 9}});
+  };
+  const Matrix masks = rows_of_anchor(mask_id);
+  const Matrix fives = rows_of_anchor(5);
+  EXPECT_FALSE(same_bits(fives.row(0), masks.row(0), kHidden));
+  for (int64_t row = 1; row < masks.rows(); ++row) {
+    EXPECT_TRUE(same_bits(masks.row(row), masks.row(0), kHidden)) << "row " << row;
+    EXPECT_TRUE(same_bits(fives.row(row), masks.row(0), kHidden)) << "row " << row;
+  }
+  const std::vector<float> norm = values_of_bf16(files.tensor("norm.weight"));
+  const auto expect_normed = [&](const float* found, int32_t id) {
+    const std::vector<double> row = runner.tables().embed_tokens.row(id);
+    double squares = 0;
+    for (const double value : row) squares += value * value;
+    const double factor = 1 / std::sqrt(squares / kHidden + 1e-6);
+    for (size_t i = 0; i < row.size(); ++i) {
+      EXPECT_NEAR(static_cast<double>(found[i]), row[i] * factor * static_cast<double>(norm[i]), 1e-5);
+    }
+  };
+  expect_normed(fives.row(0), 5);
+  expect_normed(masks.row(0), mask_id);
+}
+
+// Whether the newest block sees what is 90 positions back: a layer with full attention does, whatever the others do.
+TEST(DraftModel, FieldFault4_EveryLayerHasAWindowOfItsOwn) {
+  const Matrix taps = random_taps(1, 100);
+  Matrix other = random_taps(1, 100);
+  for (int64_t row = 0; row < 10; ++row) std::copy_n(random_taps(2, 10).row(row), kTapColumns, other.row(row));
+  const DraftRequest request{.slot = 0, .anchor_id = 5, .position = 100, .width = 9};
+  const auto rows = [&](const std::vector<std::string>& types, const Matrix& of_taps) {
+    ModelFiles files = tiny_drafter({.window = 20}, 9);
+    files.config["layer_types"] = types;
+    Runner runner(files);
+    runner.extend(0, of_taps, 0, 100);
+    return runner.hidden({request});
+  };
+  const std::string slides = "sliding_attention";
+  const std::string full = "full_attention";
+  std::vector<Matrix> distinct;
+  for (const std::vector<std::string>& types :
+       std::vector<std::vector<std::string>>{{slides, slides}, {slides, full}, {full, slides}, {full, full}}) {
+    distinct.push_back(rows(types, taps));
+    const bool sees_all = std::ranges::find(types, full) != types.end();
+    EXPECT_NE(bool{same_bits(distinct.back(), rows(types, other))}, sees_all);
+    for (size_t i = 0; i + 1 < distinct.size(); ++i) EXPECT_FALSE(same_bits(distinct[i], distinct.back()));
+  }
+}
+
+// The heads of DFlash2 and DSpark in another type of the same values.
+TEST(DraftModel, FieldFault6_SmallHeadsMayHaveEveryFloatType) {
+  const Matrix taps = random_taps(1, 30);
+  const DraftRequest request{.slot = 0, .anchor_id = 5, .position = 30, .width = 9};
+  for (const TinyFamily family : {TinyFamily::dflash2, TinyFamily::dspark}) {
+    const auto drafts = [&](const char* dtype) {
+      ModelFiles files = tiny_drafter({.family = family}, 9);
+      for (TensorToWrite& tensor : files.tensors) {
+        if (!tensor.name.starts_with("candidate_selector.") && !tensor.name.starts_with("markov_head.")) continue;
+        const std::vector<float> values = values_of_bf16(tensor);
+        if (std::string_view(dtype) == "F32") tensor = f32_tensor(tensor.name, tensor.shape, values);
+        if (std::string_view(dtype) == "F16") tensor = f16_tensor(tensor.name, tensor.shape, values);
+      }
+      Runner runner(files);
+      runner.extend(0, taps, 0, 30);
+      return runner.propose({request});
+    };
+    EXPECT_EQ(drafts("F32"), drafts("BF16"));
+    EXPECT_EQ(drafts("F16"), drafts("BF16"));
+  }
+}
+
+TEST(DraftModel, FieldFault5_NeverProposesPadding) {
   constexpr int64_t kNumChoices = 5;
   Runner runner(tiny_drafter({}, 9), kNumChoices);
   runner.extend(0, random_taps(1, 30), 0, 30);
@@ -253,7 +339,7 @@ TEST(DraftModel, MapsAReducedVocabulary) {
   }
 }
 
-TEST(DraftModel, ScalesEmbeddingsAsItsConfigOrTheTargetSays) {
+TEST(DraftModel, FieldFault5_ScalesEmbeddingsAsItsConfigOrTheTargetSays) {
   const Matrix taps = random_taps(1, 30);
   const DraftRequest request{.slot = 0, .anchor_id = 5, .position = 30, .width = 9};
   Runner plain;
@@ -285,7 +371,7 @@ TEST(DraftModel, OwnTablesReplaceTheTargets) {
   EXPECT_FALSE(same_bits(own.hidden({request}), borrowed.hidden({request})));
 }
 
-TEST(DraftModel, LogitsThatAreNotNumbersAreAnError) {
+TEST(DraftModel, FieldFault8_LogitsThatAreNotNumbersAreAnError) {
   Runner runner;
   Matrix taps = random_taps(1, 30);
   taps.row(12)[5] = std::nanf("");

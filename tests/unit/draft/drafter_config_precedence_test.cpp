@@ -23,7 +23,7 @@ const std::vector<std::string> kNames = {"dspark_block_size", "dflash_config.blo
 
 Json without_block_size() { return patched(qwen3_4b(), R"({"block_size": null})"); }
 
-TEST(DraftKeyPrecedence, EachPlaceAloneCounts) {
+TEST(DraftKeyPrecedence, FieldFault7_EachPlaceAloneCounts) {
   for (const std::string& place : kPlaces) {
     Json document = without_block_size();
     document[Json::json_pointer(place)] = 5;
@@ -58,7 +58,7 @@ TEST(DraftKeyPrecedence, CopiesThatAgreeAndNullsAreQuiet) {
   }
 }
 
-TEST(DraftKeyPrecedence, EveryDraftKeyIsLookedUpInEveryPlace) {
+TEST(DraftKeyPrecedence, FieldFault7_EveryDraftKeyIsLookedUpInEveryPlace) {
   struct Key {
     const char* name;
     const char* value;
@@ -90,7 +90,7 @@ TEST(DraftKeyPrecedence, EveryDraftKeyIsLookedUpInEveryPlace) {
   }
 }
 
-TEST(DraftKeyPrecedence, NoiseTokenIsAnAliasOfTheMask) {
+TEST(DraftKeyPrecedence, FieldFault2_NoiseTokenIsAnAliasOfTheMask) {
   const DrafterConfig alone = read_ok(R"({"dflash_config": {"mask_token_id": null}, "dspark_noise_token_id": 9})");
   EXPECT_EQ(alone.mask_token_id, 9);
   EXPECT_THAT(alone.warnings, IsEmpty());

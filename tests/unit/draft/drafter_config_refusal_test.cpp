@@ -106,47 +106,6 @@ constexpr Code kCorrupt = Code::corrupt_file;
 INSTANTIATE_TEST_SUITE_P(
     Values, DrafterRefusal,
     testing::Values(
-        Refusal{"no_block_size", R"({"block_size": null})", Code::not_found,
-                "key 'block_size' is missing, expected an integer, at the top level or in dflash_config"},
-        Refusal{"block_of_one", R"({"block_size": 1})", Code::unsupported,
-                "key 'block_size' is 1, expected at least 2: a block of 1 in place has no drafts"},
-        Refusal{"block_of_none", R"({"dflash_config": {"block_size": 0}, "block_size": null})", kCorrupt,
-                "key 'dflash_config.block_size' is 0, expected an integer from 1 to 1024"},
-        Refusal{"block_text", R"({"block_size": "16"})", kCorrupt,
-                R"(key 'block_size' is "16", expected an integer from 1 to 1024)"},
-        Refusal{"no_mask", R"({"dflash_config": {"mask_token_id": null}})", Code::not_found,
-                "key 'mask_token_id' is missing, expected an id below vocab_size 151936, at the top level or in "
-                "dflash_config"},
-        Refusal{"mask_outside", R"({"dflash_config": {"mask_token_id": 151936}})", kCorrupt,
-                "key 'dflash_config.mask_token_id' is 151936, expected an integer from 0 to 151935"},
-        Refusal{"mask_negative", R"({"dflash_config": {"mask_token_id": -1}})", kCorrupt,
-                "key 'dflash_config.mask_token_id' is -1, expected an integer from 0 to 151935"},
-        Refusal{"ids_text", R"({"dflash_config": {"target_layer_ids": "1,9"}})", kCorrupt,
-                R"(key 'dflash_config.target_layer_ids' is "1,9", expected a list of integers)"},
-        Refusal{"ids_empty", R"({"dflash_config": {"target_layer_ids": []}})", kCorrupt,
-                "key 'dflash_config.target_layer_ids' is [], expected at least one layer"},
-        Refusal{"id_embedding", R"({"dflash_config": {"target_layer_ids": [-1, 2]}})", kCorrupt,
-                "key 'dflash_config.target_layer_ids[0]' is -1, expected an integer from 0 to 35"},
-        Refusal{"id_outside", R"({"dflash_config": {"target_layer_ids": [1, 36]}})", kCorrupt,
-                "key 'dflash_config.target_layer_ids[1]' is 36, expected an integer from 0 to 35"},
-        Refusal{"id_twice", R"({"dflash_config": {"target_layer_ids": [9, 1, 9]}})", kCorrupt,
-                "key 'dflash_config.target_layer_ids' is [9, 1, 9], expected each layer at most once"},
-        Refusal{"aux_id_zero", R"({"aux_hidden_state_layer_ids": [0, 2]})", kCorrupt,
-                "key 'aux_hidden_state_layer_ids[0]' is 0, expected an integer from 1 to 36"},
-        Refusal{"no_ids", R"({"dflash_config": {"target_layer_ids": null}, "num_target_layers": null})",
-                Code::not_found,
-                "key 'target_layer_ids' is missing, expected a list of target layers, or num_target_layers to compute "
-                "it from"},
-        Refusal{"fallback_repeats", R"({"dflash_config": {"target_layer_ids": null}, "num_target_layers": 6})",
-                Code::not_found,
-                "key 'target_layer_ids' is missing, expected a list of target layers: what num_target_layers 6 and "
-                "num_hidden_layers 5 give, [1, 2, 2, 2, 3], is not one"},
-        Refusal{"fallback_outside",
-                R"({"dflash_config": {"target_layer_ids": null}, "num_target_layers": 2, "num_hidden_layers": 2,
-                    "layer_types": null})",
-                Code::not_found,
-                "key 'target_layer_ids' is missing, expected a list of target layers: what num_target_layers 2 and "
-                "num_hidden_layers 2 give, [1, -1], is not one"},
         Refusal{"target_layers_zero", R"({"num_target_layers": 0})", kCorrupt,
                 "key 'num_target_layers' is 0, expected an integer from 1 to 4096"},
         Refusal{"target_hidden_size", R"({"target_hidden_size": 0})", kCorrupt,
@@ -177,6 +136,61 @@ INSTANTIATE_TEST_SUITE_P(
                 "key 'rope_theta' is missing, expected a number above 1, there or in rope_parameters"},
         Refusal{"activation", R"({"hidden_act": "gelu"})", Code::unsupported,
                 R"(key 'hidden_act' is "gelu", expected "silu")"}),
+    case_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    FieldFault1_LayerIds, DrafterRefusal,
+    testing::Values(
+        Refusal{"ids_text", R"({"dflash_config": {"target_layer_ids": "1,9"}})", kCorrupt,
+                R"(key 'dflash_config.target_layer_ids' is "1,9", expected a list of integers)"},
+        Refusal{"ids_empty", R"({"dflash_config": {"target_layer_ids": []}})", kCorrupt,
+                "key 'dflash_config.target_layer_ids' is [], expected at least one layer"},
+        Refusal{"id_embedding", R"({"dflash_config": {"target_layer_ids": [-1, 2]}})", kCorrupt,
+                "key 'dflash_config.target_layer_ids[0]' is -1, expected an integer from 0 to 35"},
+        Refusal{"id_outside", R"({"dflash_config": {"target_layer_ids": [1, 36]}})", kCorrupt,
+                "key 'dflash_config.target_layer_ids[1]' is 36, expected an integer from 0 to 35"},
+        Refusal{"id_twice", R"({"dflash_config": {"target_layer_ids": [9, 1, 9]}})", kCorrupt,
+                "key 'dflash_config.target_layer_ids' is [9, 1, 9], expected each layer at most once"},
+        Refusal{"aux_id_zero", R"({"aux_hidden_state_layer_ids": [0, 2]})", kCorrupt,
+                "key 'aux_hidden_state_layer_ids[0]' is 0, expected an integer from 1 to 36"},
+        Refusal{"no_ids", R"({"dflash_config": {"target_layer_ids": null}, "num_target_layers": null})",
+                Code::not_found,
+                "key 'target_layer_ids' is missing, expected a list of target layers, or num_target_layers to compute "
+                "it from"},
+        Refusal{"fallback_repeats", R"({"dflash_config": {"target_layer_ids": null}, "num_target_layers": 6})",
+                Code::not_found,
+                "key 'target_layer_ids' is missing, expected a list of target layers: what num_target_layers 6 and "
+                "num_hidden_layers 5 give, [1, 2, 2, 2, 3], is not one"},
+        Refusal{"fallback_outside",
+                R"({"dflash_config": {"target_layer_ids": null}, "num_target_layers": 2, "num_hidden_layers": 2,
+                    "layer_types": null})",
+                Code::not_found,
+                "key 'target_layer_ids' is missing, expected a list of target layers: what num_target_layers 2 and "
+                "num_hidden_layers 2 give, [1, -1], is not one"}),
+    case_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    FieldFault2_Mask, DrafterRefusal,
+    testing::Values(
+        Refusal{"no_mask", R"({"dflash_config": {"mask_token_id": null}})", Code::not_found,
+                "key 'mask_token_id' is missing, expected an id below vocab_size 151936, at the top level or in "
+                "dflash_config"},
+        Refusal{"mask_outside", R"({"dflash_config": {"mask_token_id": 151936}})", kCorrupt,
+                "key 'dflash_config.mask_token_id' is 151936, expected an integer from 0 to 151935"},
+        Refusal{"mask_negative", R"({"dflash_config": {"mask_token_id": -1}})", kCorrupt,
+                "key 'dflash_config.mask_token_id' is -1, expected an integer from 0 to 151935"}),
+    case_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    FieldFault7_BlockSize, DrafterRefusal,
+    testing::Values(Refusal{"no_block_size", R"({"block_size": null})", Code::not_found,
+                            "key 'block_size' is missing, expected an integer, at the top level or in dflash_config"},
+                    Refusal{"block_of_one", R"({"block_size": 1})", Code::unsupported,
+                            "key 'block_size' is 1, expected at least 2: a block of 1 in place has no drafts"},
+                    Refusal{"block_of_none", R"({"dflash_config": {"block_size": 0}, "block_size": null})", kCorrupt,
+                            "key 'dflash_config.block_size' is 0, expected an integer from 1 to 1024"},
+                    Refusal{"block_text", R"({"block_size": "16"})", kCorrupt,
+                            R"(key 'block_size' is "16", expected an integer from 1 to 1024)"}),
     case_name);
 
 }  // namespace

@@ -110,7 +110,7 @@ TEST(SpeculatorsConfig, WithoutSampleFromAnchorInPlaceWithAWarning) {
   }
 }
 
-TEST(LayoutOverride, SettlesWhatTheFileLeavesOpen) {
+TEST(LayoutOverride, FieldFault2_SettlesWhatTheFileLeavesOpen) {
   const Json document = patched(speculators_dspark(), R"({"sample_from_anchor": null})");
   for (const BlockLayout layout : {BlockLayout::in_place, BlockLayout::shifted}) {
     const DrafterConfig config = value_of(read_drafter_config(document, "config.json", layout));

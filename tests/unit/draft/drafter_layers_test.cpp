@@ -41,7 +41,7 @@ struct LayerCase {
 
 class DrafterLayersOf : public testing::TestWithParam<LayerCase> {};
 
-TEST_P(DrafterLayersOf, CausalityAndWindow) {
+TEST_P(DrafterLayersOf, FieldFault4_CausalityAndWindow) {
   const LayerCase& expected = GetParam();
   const DrafterConfig config = read_ok(expected.patch);
   EXPECT_THAT(slides(config), ElementsAre(true, false));

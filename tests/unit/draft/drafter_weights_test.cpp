@@ -2,6 +2,7 @@
 
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -53,7 +54,7 @@ TEST_F(DrafterWeightsTest, LoadsAPlainDrafter) {
   }
 }
 
-TEST_F(DrafterWeightsTest, NamesMayHaveAPrefix) {
+TEST_F(DrafterWeightsTest, FieldFault7_NamesMayHaveAPrefix) {
   for (const std::string prefix : {"", "model.", "draft_model."}) {
     ModelFiles files = tiny_drafter({}, 1);
     for (TensorToWrite& tensor : files.tensors) tensor.name = prefix + tensor.name;
@@ -74,7 +75,7 @@ TEST_F(DrafterWeightsTest, EveryTensorMustBeThere) {
   }
 }
 
-TEST_F(DrafterWeightsTest, OtherTensorsAreRefused) {
+TEST_F(DrafterWeightsTest, FieldFault6_OtherTensorsAreRefused) {
   for (const char* name : {"layers.2.input_layernorm.weight", "layers.0.self_attn.q_proj.bias",
                            "layers.0.attention_conv.base_kernel", "markov_w1.weight", "rotary_emb.inv_freqs"}) {
     ModelFiles files = tiny_drafter({}, 1);
@@ -90,6 +91,21 @@ TEST_F(DrafterWeightsTest, WhatOtherToolsLeaveInTheFileIsIgnored) {
   files.tensors.push_back(random("verifier_lm_head.weight", {160, 64}));
   files.tensors.push_back(raw_tensor("t2d", "BOOL", {160}, std::vector<uint8_t>(160, 1)));
   take(load(files));
+}
+
+// fc is as wide as there are taps, however many layers the drafter has.
+TEST_F(DrafterWeightsTest, FieldFault7_TapsAndLayersAreCountedApart) {
+  for (const TinyFamily family : {TinyFamily::dflash, TinyFamily::dflash2, TinyFamily::dspark}) {
+    for (const auto& [layers, taps] : {std::pair<int64_t, std::vector<int32_t>>{3, {5, 0, 2, 4, 1}}, {5, {4, 0, 2}}}) {
+      const DrafterWeights weights = take(
+          load(tiny_drafter({.family = family, .stack = {.layers = layers}, .target_layers = 6, .taps = taps}, 1)));
+      EXPECT_EQ(weights.fc.in_features, std::ssize(taps) * 64);
+      EXPECT_EQ(std::ssize(weights.layers), layers);
+    }
+  }
+  ModelFiles files = tiny_drafter({.stack = {.layers = 3}, .target_layers = 6, .taps = {5, 0, 2, 4, 1}}, 1);
+  files.tensor("fc.weight") = random("fc.weight", {64, 3 * 64});
+  expect_error(load(files), Code::mismatch, {"fc.weight", "[64, 192]", "[64, 320]"});
 }
 
 TEST_F(DrafterWeightsTest, BiasesComeWithTheConfig) {

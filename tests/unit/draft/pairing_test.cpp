@@ -86,7 +86,7 @@ TEST(Pairing, EachItemIsLookedAt) {
 }
 
 // The same table fits however much of it is padding.
-TEST(Pairing, TheTargetsOwnTableFits) {
+TEST(Pairing, FieldFault5_TheTargetsOwnTableFits) {
   TargetFacts target = kTarget;
   target.num_choices = 1000;
   EXPECT_TRUE(require_pairing(fitting(), target).ok());

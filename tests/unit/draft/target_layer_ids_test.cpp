@@ -11,7 +11,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-TEST(TargetLayerIds, KeepTheOrderOfTheFile) {
+TEST(TargetLayerIds, FieldFault1_KeepTheOrderOfTheFile) {
   EXPECT_THAT(read_ok(R"({"dflash_config": {"target_layer_ids": [4, 0, 35, 3]}})").target_layer_ids,
               ElementsAre(4, 0, 35, 3));
 }
@@ -22,7 +22,7 @@ TEST(TargetLayerIds, NeedNoLayerCount) {
   EXPECT_THAT(config.target_layer_ids, ElementsAre(1, 9, 17, 25, 33));
 }
 
-TEST(TargetLayerIds, OtherSpellingsCountFromTheEmbeddings) {
+TEST(TargetLayerIds, FieldFault1_OtherSpellingsCountFromTheEmbeddings) {
   for (const char* patch :
        {R"({"dflash_config": {"target_layer_ids": null}, "eagle_aux_hidden_state_layer_ids": [2, 10, 36]})",
         R"({"dflash_config": {"target_layer_ids": null, "aux_hidden_state_layer_ids": [2, 10, 36]}})",

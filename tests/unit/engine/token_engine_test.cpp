@@ -120,11 +120,7 @@ TEST_F(TokenEngineTest, PaddingIsNeverEmitted) {
 TEST_F(TokenEngineTest, LogitsThatAreNotNumbersAreAnErrorAndTheEngineGoesOn) {
   ModelFiles files = tiny_target({}, 1);
   // Only the embedding of token 7 is spoiled.
-  std::vector<float> table;
-  const TensorToWrite& stored = files.tensor("model.embed_tokens.weight");
-  for (size_t i = 0; i < stored.bytes.size(); i += 2) {
-    table.push_back(float_from_bf16(load_unaligned<uint16_t>(reinterpret_cast<const std::byte*>(&stored.bytes[i]))));
-  }
+  std::vector<float> table = values_of_bf16(files.tensor("model.embed_tokens.weight"));
   for (size_t i = 7 * 64; i < 8 * 64; ++i) table[i] = std::nanf("");
   files.tensor("model.embed_tokens.weight") = f32_tensor("model.embed_tokens.weight", {kVocab, 64}, table);
   files.write(folder_ / "spoiled");

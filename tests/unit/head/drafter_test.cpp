@@ -53,7 +53,7 @@ TEST_P(DrafterOfAnyFamily, GivesTheRecordedDraftsAsTheContextGrows) {
   }
 }
 
-TEST_P(DrafterOfAnyFamily, ABatchGivesWhatEachSequenceGivesAlone) {
+TEST_P(DrafterOfAnyFamily, FieldFault6_ABatchGivesWhatEachSequenceGivesAlone) {
   std::vector<SequenceId> sequences;
   std::vector<DraftQuery> queries;
   std::vector<ContextRows> rows;

@@ -80,7 +80,7 @@ TEST(KvCache, AMovingSpanStaysWithinItsPages) {
   EXPECT_LE(cache.num_free_pages(), 2);
 }
 
-TEST(KvCache, SaysWhatDoesNotFitIntoMemory) {
+TEST(KvCache, FieldFault7_SaysWhatDoesNotFitIntoMemory) {
   KvCacheShape shape = kShape;
   shape.num_layers = 4096;
   shape.max_positions = shape.positions_held = int64_t{1} << 24;

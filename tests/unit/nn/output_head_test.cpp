@@ -31,7 +31,7 @@ double reference_logit(const Fixture& fixture, const float* hidden, int64_t id) 
   return softcap == 0.0 ? z : softcap * std::tanh(z / softcap);
 }
 
-TEST(OutputHead, LogitsAreScaledAndCapped) {
+TEST(OutputHead, FieldFault5_LogitsAreScaledAndCapped) {
   Fixture fixture;
   for (const float multiplier : {1.0f, 0.25f}) {
     for (const float softcap : {0.0f, 3.0f}) {

@@ -47,7 +47,7 @@ void expect_frequencies(const RopeConfig& rope, int64_t head_dim, const std::map
   }
 }
 
-TEST(RopeConfig, ReadsThetaFromEachPlace) {
+TEST(RopeConfig, FieldFault3_ReadsThetaFromEachPlace) {
   for (
       const char* text : {
           R"({"rope_theta": 5e5})",
@@ -83,7 +83,7 @@ TEST(RopeConfig, FlatThetaWinsOverThatOfALayerType) {
   EXPECT_THAT(reading.warnings, ElementsAre(HasSubstr("'rope_parameters.full_attention.rope_theta' is 30000.0")));
 }
 
-TEST(RopeConfig, MissingThetaIsNotGuessed) {
+TEST(RopeConfig, FieldFault3_MissingThetaIsNotGuessed) {
   for (const char* text : {"{}", R"({"rope_theta": null})", R"({"rope_parameters": {"rope_type": "default"}})"}) {
     const Reading reading = read(text);
     ASSERT_FALSE(reading.rope.ok()) << text;

@@ -78,7 +78,7 @@ std::vector<float> row_of(const WeightView& weight, int64_t row) {
   return values;
 }
 
-TEST_F(WeightFormats, BothFamiliesOfNvfp4AreTheSameWeight) {
+TEST_F(WeightFormats, FieldFault8_BothFamiliesOfNvfp4AreTheSameWeight) {
   for (const Tensors& tensors : {modelopt(), compressed_tensors()}) {
     const auto weight = load(tensors);
     ASSERT_TRUE(weight) << weight.error().message;
@@ -151,7 +151,7 @@ TEST_F(WeightFormats, OneRowOrOneBlockIsUnambiguous) {
   EXPECT_EQ(row_of(*block, 1), std::vector<float>(32, 2.0f));
 }
 
-TEST_F(WeightFormats, EachTensorDecidesForItself) {
+TEST_F(WeightFormats, FieldFault8_EachTensorDecidesForItself) {
   Tensors tensors = modelopt();
   tensors.push_back(bf16_tensor("q_proj.weight", {1, 2}, {1, 2}));
   tensors.push_back(fp8_tensor("k_proj.weight", {1, 2}, {0x38, 0x40}));

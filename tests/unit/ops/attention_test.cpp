@@ -95,7 +95,7 @@ TEST(Attention, MatchesTheReferenceInEveryHeadLayout) {
   }
 }
 
-TEST(Attention, MatchesTheReferenceUnderEveryMask) {
+TEST(Attention, FieldFault4_MatchesTheReferenceUnderEveryMask) {
   OpContext context(2);
   const std::vector<SequenceSpec> specs{{1, 0, 20}, {2, 112, 32}, {3, 127, 1}, {4, 128, 1}, {5, 383, 16}};
   const Heads heads{4, 2, 32};

@@ -267,7 +267,7 @@ Problem alone(const Problem& all, size_t sequence) {
   return one;
 }
 
-TEST(CandidateWalk, UnequalWidthsInOneBatchGiveTheBitsOfSingleRunsOnEveryThreadCount) {
+TEST(CandidateWalk, FieldFault6_UnequalWidthsInOneBatchGiveTheBitsOfSingleRunsOnEveryThreadCount) {
   std::mt19937 generator(4);
   OpContext one(1);
   const Codebooks codebooks(generator, Format::bf16, 1001, 70);
@@ -289,7 +289,7 @@ TEST(CandidateWalk, UnequalWidthsInOneBatchGiveTheBitsOfSingleRunsOnEveryThreadC
   }
 }
 
-TEST(CandidateWalk, BatchesOfOneToEightSequencesThatJoinAndLeave) {
+TEST(CandidateWalk, FieldFault6_BatchesOfOneToEightSequencesThatJoinAndLeave) {
   std::mt19937 generator(5);
   OpContext context(3);
   const Codebooks codebooks(generator, Format::bf16, 1001, 32);

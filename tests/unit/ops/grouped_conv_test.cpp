@@ -146,7 +146,7 @@ TEST(GroupedConv, SequencesWithoutRowsAndBatchesWithoutRows) {
   }
 }
 
-TEST(GroupedConv, UnequalWidthsInOneBatchGiveTheBitsOfSingleRuns) {
+TEST(GroupedConv, FieldFault6_UnequalWidthsInOneBatchGiveTheBitsOfSingleRuns) {
   std::mt19937 generator(3);
   OpContext context(3);
   for (const auto& widths : {std::vector<int32_t>{3, 7}, {7, 3}, {1, 16, 2, 5}, {8, 8, 1, 1, 8}}) {
@@ -217,7 +217,7 @@ TEST(GroupedConv, AnIdentityBaseWithoutDynamicPartChangesNothing) {
   }
 }
 
-TEST(GroupedConv, ActivationsBeyondTheRangeOfHalfPrecisionStayFinite) {
+TEST(GroupedConv, FieldFault8_ActivationsBeyondTheRangeOfHalfPrecisionStayFinite) {
   std::mt19937 generator(8);
   OpContext context;
   const Kernel kernel = random_kernel(generator, 2, 32, 16);

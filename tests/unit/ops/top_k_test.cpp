@@ -126,7 +126,7 @@ TEST(TopK, Infinities) {
   expect_sorted(result, logits, 6);
 }
 
-TEST(TopK, NanAnywhereIsReportedAndNotTurnedIntoTheFirstIds) {
+TEST(TopK, FieldFault8_NanAnywhereIsReportedAndNotTurnedIntoTheFirstIds) {
   std::mt19937 generator(3);
   OpContext context(2);
   for (const int64_t choices : {1, 5, 9001}) {

@@ -72,7 +72,7 @@ class Runner {
   std::unique_ptr<Target> target_;
 };
 
-TEST(Qwen3, TapsAreTheOutputsOfLayersInTheOrderAsked) {
+TEST(Qwen3, FieldFault1_TapsAreTheOutputsOfLayersInTheOrderAsked) {
   Runner runner;
   const std::vector<int32_t> ids = some_ids(5, 20);
   const std::vector<Rows> stream = NaiveTarget(runner.folder().path()).residual_stream(ids);
@@ -106,7 +106,7 @@ TEST(Qwen3, GivesOnlyTheHiddenRowsAskedFor) {
 }
 
 // Rows that were not kept leave no trace, at every number kept and with wrong ids among those given back.
-TEST(Qwen3, RollsBackWhatIsNotCommitted) {
+TEST(Qwen3, FieldFault12_RollsBackWhatIsNotCommitted) {
   Runner runner;
   const std::vector<int32_t> text = some_ids(9, 40);
   const Matrix expected = runner.forward({{0, text}}).hidden;
@@ -148,7 +148,7 @@ TEST(Qwen3, RowsHaveTheSameBitsInAnyCompany) {
   }
 }
 
-TEST(Qwen3, ATiedHeadIsTheEmbedding) {
+TEST(Qwen3, FieldFault5_ATiedHeadIsTheEmbedding) {
   Runner tied({.tied = true});
   EXPECT_EQ(tied->lm_head().data, tied->embed_tokens().data);
   Runner untied;

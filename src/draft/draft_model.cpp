@@ -13,7 +13,7 @@ namespace blockdraft {
 
 Result<std::unique_ptr<DraftModel>> DraftModel::load(const std::filesystem::path& folder, const DrafterConfig& config,
                                                      const TargetWeights& target, const DrafterLimits& limits,
-                                                     WeightScheme quantize) {
+                                                     LoadFormat format) {
   BLOCKDRAFT_TRY(require_pairing(config, {.hidden_size = target.embed_tokens.in_features,
                                           .num_hidden_layers = target.num_hidden_layers,
                                           .vocab_size = target.embed_tokens.out_features,
@@ -21,7 +21,7 @@ Result<std::unique_ptr<DraftModel>> DraftModel::load(const std::filesystem::path
   BLOCKDRAFT_ASSIGN(Checkpoint checkpoint, Checkpoint::open(folder));
   BLOCKDRAFT_ASSIGN(std::string prefix, find_prefix(checkpoint));
   WeightStore store(std::make_shared<const Checkpoint>(std::move(checkpoint)), std::move(prefix));
-  store.quantize_at_load(quantize);
+  store.convert_at_load(format);
   const KvCacheShape shape = ContextKv::shape(config, limits.max_sequences, limits.max_positions);
   BLOCKDRAFT_ASSIGN(KvCache cache, KvCache::create(shape, "context pages"));
   std::unique_ptr<DraftModel> model(new DraftModel(config, limits, shape, std::move(store), std::move(cache)));
@@ -120,8 +120,9 @@ void DraftModel::select(Context& context, std::span<const DraftRequest> requests
 
 Status DraftModel::set_confidence_threshold(float threshold) {
   if (!config_.dspark.enable_confidence_head) {
-    return make_error(Code::mismatch, "{}: a confidence threshold of {} needs a confidence head", config_.origin,
-                      threshold);
+    return make_error(Code::invalid_argument,
+                      "option confidence_threshold is {}, expected 0: {} is of a drafter without confidence head",
+                      threshold, config_.origin);
   }
   confidence_threshold_ = threshold;
   return {};

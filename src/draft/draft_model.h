@@ -35,11 +35,11 @@ struct DrafterLimits {
 
 class DraftModel : public DraftSource {
  public:
-  // Reads the folder's config and weights, and checks that they fit the target. `quantize`: what linear weights that
-  // are stored in BF16, F16 or F32 become in memory (WeightStore::quantize_at_load); unscaled: nothing changes.
+  // Reads the folder's weights, and checks that they fit the target. `format`: of its linear weights in memory
+  // (WeightStore::convert_at_load).
   static Result<std::unique_ptr<DraftModel>> load(const std::filesystem::path& folder, const DrafterConfig& config,
                                                   const TargetWeights& target, const DrafterLimits& limits,
-                                                  WeightScheme quantize = WeightScheme::unscaled);
+                                                  LoadFormat format = LoadFormat::stored);
 
   int32_t trained_width() const override { return config_.trained_width(); }
   std::span<const int32_t> target_layer_ids() const override { return config_.target_layer_ids; }
@@ -57,7 +57,8 @@ class DraftModel : public DraftSource {
   size_t state_bytes() const override { return KvCache::size_bytes(shape_); }
   size_t scratch_bytes(int32_t num_threads) const override;
 
-  // Drafts from the first with less confidence on are not verified; 0: all are. Without a confidence head: mismatch.
+  // Drafts from the first with less confidence on are not verified; 0: all are. Without a confidence head:
+  // invalid_argument.
   Status set_confidence_threshold(float threshold);
 
   // The parts of propose(), for tests and fixtures: final-normed hidden rows of whole blocks, rows_for_width of each
@@ -71,6 +72,7 @@ class DraftModel : public DraftSource {
 
   const DrafterConfig& config() const { return config_; }
   size_t mapped_bytes() const { return store_.checkpoint().mapped_bytes(); }
+  size_t converted_bytes() const { return store_.converted_bytes(); }  // of weights in another format than their file's
   // For the roofline: bytes that each pass reads, arithmetic of a row.
   int64_t propose_weight_bytes() const;
   int64_t propose_flops_per_row() const;

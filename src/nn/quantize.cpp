@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "base/check.h"
 #include "ops/cpu/decode.h"
@@ -71,6 +72,25 @@ void quantize_row_nvfp4(std::span<const float> row, float divisor, std::span<uin
 bool is_quantizable(std::string_view name) {
   const bool linear = name.ends_with("_proj.weight") || name == "fc.weight" || name.ends_with(".fc.weight");
   return linear && name.find("_head.") == std::string_view::npos;
+}
+
+QuantizedMatrix round_to_bf16(const WeightView& weight) {
+  const size_t row_bytes = static_cast<size_t>(weight.in_features) * sizeof(uint16_t);
+  QuantizedMatrix result;
+  result.codes.resize(static_cast<size_t>(weight.out_features) * row_bytes);
+  for_each_row(weight, [&](size_t n, std::span<const float> row) {
+    uint8_t* code = result.codes.data() + n * row_bytes;
+    for (const float value : row) {
+      const uint16_t bits = bf16_from_float(value);
+      std::memcpy(code, &bits, sizeof bits);
+      code += sizeof bits;
+    }
+  });
+  result.view = {.data = reinterpret_cast<const std::byte*>(result.codes.data()),
+                 .dtype = DType::bf16,
+                 .out_features = weight.out_features,
+                 .in_features = weight.in_features};
+  return result;
 }
 
 QuantizedMatrix quantize_fp8(const WeightView& weight) {

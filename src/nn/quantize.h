@@ -1,6 +1,7 @@
 // Weights to smaller formats: pure functions, all arithmetic in float32. Values must be finite.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -35,14 +36,17 @@ float largest_magnitude(std::span<const float> values);  // 0 for none
 // (NAME_proj.weight) and fc.weight. Heads have such names too ("markov_head.gate_proj.weight"), and are not.
 bool is_quantizable(std::string_view name);
 
-// A quantized matrix in memory, and the owner of its bytes. The view stays good when the object is moved.
+// A matrix that was made in memory, and the owner of its bytes. The view stays good when the object is moved.
 struct QuantizedMatrix {
   WeightView view;  // without bias
   std::vector<uint8_t> codes;
   std::vector<float> row_scales;      // FP8
   std::vector<uint8_t> group_scales;  // NVFP4
+
+  size_t size_bytes() const { return codes.size() + row_scales.size() * sizeof(float) + group_scales.size(); }
 };
-// Of a weight in F32, F16 or BF16.
+// Of a weight in any format, by its values.
+QuantizedMatrix round_to_bf16(const WeightView& weight);  // to nearest even
 QuantizedMatrix quantize_fp8(const WeightView& weight);
 QuantizedMatrix quantize_nvfp4(const WeightView& weight);  // in_features is a multiple of 16
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "ops/cpu/decode.h"
 #include "tensor/codec.h"
 
 namespace blockdraft {
@@ -27,12 +28,26 @@ float element(const StoredTensor& tensor, size_t index) {
   }
 }
 
-bool all_finite(const StoredTensor& tensor) {
-  const auto count = static_cast<size_t>(tensor.num_elements());
-  for (size_t i = 0; i < count; ++i) {
-    if (!std::isfinite(element(tensor, i))) return false;
+bool all_finite(const WeightView& weight) {
+  std::vector<float> row(static_cast<size_t>(weight.in_features));
+  for (int64_t n = 0; n < weight.out_features; ++n) {
+    cpu::decode_row(weight, n, row.data());
+    if (!std::ranges::all_of(row, [](float value) { return std::isfinite(value); })) return false;
   }
   return true;
+}
+
+LoadFormat format_of(DType dtype) {
+  switch (dtype) {
+    case DType::bf16:
+      return LoadFormat::bf16;
+    case DType::f8_e4m3:
+      return LoadFormat::fp8;
+    case DType::u8:
+      return LoadFormat::nvfp4;
+    default:
+      return LoadFormat::stored;
+  }
 }
 
 bool is_plain_float(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16; }
@@ -97,31 +112,36 @@ Result<ConstTensorView> WeightStore::tensor(std::string_view name, const Shape& 
 Result<WeightView> WeightStore::stored_matrix(const std::string& name, int64_t out_features, int64_t in_features) {
   BLOCKDRAFT_ASSIGN(const WeightTensors tensors, find_weight(*checkpoint_, name));
   for (const std::string& ignored : tensors.ignored) used_.insert(ignored);
-  const bool quantize = quantize_to_ != WeightScheme::unscaled && is_quantizable(name);
-  if (quantize && tensors.scheme != WeightScheme::unscaled && tensors.scheme != quantize_to_) {
-    return make_error(Code::unsupported, "{}: '{}' is {} already, expected BF16, F16 or F32 to quantize from",
-                      checkpoint_->file_of(tensors.codes), name,
-                      tensors.scheme == WeightScheme::fp8 ? "F8_E4M3" : "packed NVFP4");
-  }
-  if (tensors.scheme == WeightScheme::fp8) return fp8_matrix(tensors, out_features, in_features);
-  if (tensors.scheme == WeightScheme::nvfp4) return nvfp4_matrix(tensors, out_features, in_features);
-  BLOCKDRAFT_ASSIGN(const StoredTensor* tensor, checkpoint_->require(name, Shape{out_features, in_features}));
-  used_.insert(name);
-  const WeightView view{tensor->data, tensor->dtype, out_features, in_features};
-  return quantize ? quantized(name, view) : view;
+  BLOCKDRAFT_ASSIGN(const WeightView weight, view_of(tensors, out_features, in_features));
+  const bool convert = format_ != LoadFormat::stored && is_quantizable(name) && format_of(weight.dtype) != format_;
+  return convert ? converted(tensors, weight) : weight;
 }
 
-Result<WeightView> WeightStore::quantized(const std::string& name, const WeightView& weight) {
+Result<WeightView> WeightStore::view_of(const WeightTensors& tensors, int64_t out_features, int64_t in_features) {
+  if (tensors.scheme == WeightScheme::fp8) return fp8_matrix(tensors, out_features, in_features);
+  if (tensors.scheme == WeightScheme::nvfp4) return nvfp4_matrix(tensors, out_features, in_features);
+  BLOCKDRAFT_ASSIGN(const StoredTensor* tensor, checkpoint_->require(tensors.codes, Shape{out_features, in_features}));
+  used_.insert(tensors.codes);
+  return WeightView{tensor->data, tensor->dtype, out_features, in_features};
+}
+
+Result<WeightView> WeightStore::converted(const WeightTensors& tensors, const WeightView& weight) {
+  const std::string& name = tensors.codes;
   const std::string file = checkpoint_->file_of(name);
-  if (!all_finite(*checkpoint_->find(name))) {
+  if (!all_finite(weight)) {
     return make_error(Code::numeric, "{}: tensor '{}' holds a value that is not finite", file, name);
   }
-  if (quantize_to_ == WeightScheme::fp8) return quantized_.emplace_back(quantize_fp8(weight)).view;
+  if (format_ == LoadFormat::bf16) {
+    const WeightView rounded = converted_.emplace_back(round_to_bf16(weight)).view;
+    if (all_finite(rounded)) return rounded;
+    return make_error(Code::numeric, "{}: tensor '{}' holds a value too large for BF16", file, name);
+  }
+  if (format_ == LoadFormat::fp8) return converted_.emplace_back(quantize_fp8(weight)).view;
   if (weight.in_features % kScaleGroup != 0) {
     return make_error(Code::unsupported, "{}: tensor '{}' has rows of {} elements, expected a multiple of {} for NVFP4",
                       file, name, weight.in_features, kScaleGroup);
   }
-  return quantized_.emplace_back(quantize_nvfp4(weight)).view;
+  return converted_.emplace_back(quantize_nvfp4(weight)).view;
 }
 
 Result<WeightView> WeightStore::fp8_matrix(const WeightTensors& tensors, int64_t out_features, int64_t in_features) {
@@ -185,6 +205,12 @@ Result<const StoredTensor*> WeightStore::raw(std::string_view name) {
   BLOCKDRAFT_ASSIGN(const StoredTensor* tensor, checkpoint_->require(full_name(name)));
   used_.insert(full_name(name));
   return tensor;
+}
+
+size_t WeightStore::converted_bytes() const {
+  size_t bytes = 0;
+  for (const QuantizedMatrix& matrix : converted_) bytes += matrix.size_bytes();
+  return bytes;
 }
 
 void WeightStore::ignore(std::string_view name) { used_.insert(full_name(name)); }

@@ -1,6 +1,7 @@
 // Turns checkpoint tensors into the views that ops take, and owns what had to be converted on the way.
 #pragma once
 
+#include <cstddef>
 #include <deque>
 #include <memory>
 #include <set>
@@ -17,6 +18,14 @@
 
 namespace blockdraft {
 
+// What linear weights are in memory.
+enum class LoadFormat {
+  stored,  // as their file has them
+  bf16,    // to nearest even
+  fp8,     // E4M3 with a scale a row
+  nvfp4,
+};
+
 // Matrices stay where they are mapped; norm weights, biases and scales become float32 of our own (they are small).
 // The format of a matrix is decided per tensor from its companions (nn/weight_formats.h); each keeps its own scales.
 // Immutable once loading is done.
@@ -25,10 +34,11 @@ class WeightStore {
   // `prefix` is what the file puts before the names used here ("model." in some drafters); "" for none.
   WeightStore(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix);
 
-  // Linear weights (is_quantizable) that are loaded from here on become FP8 by row or NVFP4, in memory of our own.
-  // Their errors then also are: unsupported for one that is stored in another quantized format; numeric for a value
-  // that is not finite. `unscaled`: all stay as they are stored.
-  void quantize_at_load(WeightScheme scheme) { quantize_to_ = scheme; }
+  // Linear weights (is_quantizable) that are loaded from here on get this format, in memory of our own where they do
+  // not have it yet (nn/quantize.h); the errors of two roundings add up. Their errors then also are: numeric for a
+  // value that is not finite, or not in BF16.
+  void convert_at_load(LoadFormat format) { format_ = format; }
+  size_t converted_bytes() const;  // of what was converted
 
   bool has(std::string_view name) const;
   bool has_matrix(std::string_view name) const;  // `name`.weight, packed or not
@@ -56,7 +66,8 @@ class WeightStore {
   std::string full_name(std::string_view name) const { return prefix_ + std::string(name); }
   Result<const float*> floats(const std::string& full_name, int64_t count);
   Result<WeightView> stored_matrix(const std::string& name, int64_t out_features, int64_t in_features);
-  Result<WeightView> quantized(const std::string& name, const WeightView& weight);
+  Result<WeightView> view_of(const WeightTensors& tensors, int64_t out_features, int64_t in_features);
+  Result<WeightView> converted(const WeightTensors& tensors, const WeightView& weight);
   Result<WeightView> fp8_matrix(const WeightTensors& tensors, int64_t out_features, int64_t in_features);
   Result<WeightView> nvfp4_matrix(const WeightTensors& tensors, int64_t out_features, int64_t in_features);
   Result<const StoredTensor*> codes(const std::string& name, const Shape& shape);
@@ -64,9 +75,9 @@ class WeightStore {
 
   std::shared_ptr<const Checkpoint> checkpoint_;
   std::string prefix_;
-  WeightScheme quantize_to_ = WeightScheme::unscaled;
+  LoadFormat format_ = LoadFormat::stored;
   std::deque<std::vector<float>> owned_;
-  std::deque<QuantizedMatrix> quantized_;
+  std::deque<QuantizedMatrix> converted_;
   std::set<std::string, std::less<>> used_;
 };
 

@@ -167,7 +167,7 @@ TEST(Drafter, OtherFamiliesHaveNoConfidences) {
   ASSERT_TRUE(drafter.extend_context(sequence, fixture.taps(0, 1), 0));
   EXPECT_THAT(propose_one(drafter, {sequence, 3, 1, 7}).confidences, IsEmpty());
   EXPECT_THAT(fixture.try_open({.confidence_threshold = 0.5f}).error().message,
-              ::testing::HasSubstr("needs a confidence head"));
+              ::testing::HasSubstr("option confidence_threshold is 0.5, expected 0: "));
 }
 
 TEST(Drafter, NeverDraftsPaddingIds) {

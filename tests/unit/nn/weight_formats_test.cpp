@@ -1,7 +1,9 @@
 // One weight in each way to store it, and every way in which its tensors can contradict each other.
 #include "nn/weight_formats.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <stdexcept>
@@ -172,14 +174,15 @@ TEST_F(WeightFormats, FieldFault8_EachTensorDecidesForItself) {
   EXPECT_FALSE(store.has_matrix("fc2"));
 }
 
-TEST_F(WeightFormats, QuantizedAtLoad) {
+TEST_F(WeightFormats, ConvertedAtLoad) {
   const std::vector<float> values{6, 0.5f, -3, 4, 1, 2, 1.5f, 0, 6, 0.5f, -3, 4, 1, 2, 1.5f, -0.5f};
-  const Tensors tensors{bf16_tensor("q_proj.weight", {1, 16}, values), bf16_tensor("q_proj.bias", {1}, {7}),
+  const Tensors tensors{f32_tensor("q_proj.weight", {1, 16}, values), bf16_tensor("q_proj.bias", {1}, {7}),
                         bf16_tensor("lm_head.weight", {1, 16}, values)};
-  for (const auto& [scheme, dtype] :
-       {std::pair{WeightScheme::fp8, DType::f8_e4m3}, std::pair{WeightScheme::nvfp4, DType::u8}}) {
+  for (const auto& [format, dtype] :
+       {std::pair{LoadFormat::bf16, DType::bf16}, std::pair{LoadFormat::fp8, DType::f8_e4m3},
+        std::pair{LoadFormat::nvfp4, DType::u8}}) {
     WeightStore store = store_of(tensors);
-    store.quantize_at_load(scheme);
+    store.convert_at_load(format);
     const auto q = store.matrix("q_proj", 1, 16, true);
     const auto head = store.matrix("lm_head", 1, 16);
     ASSERT_TRUE(q && head);
@@ -188,27 +191,78 @@ TEST_F(WeightFormats, QuantizedAtLoad) {
     EXPECT_EQ(q->bias[0], 7.0f);
     const std::vector<float> row = row_of(*q, 0);
     for (size_t k = 0; k < row.size(); ++k) EXPECT_NEAR(row[k], values[k], 1e-6f + 0.04f * std::abs(values[k]));
-    EXPECT_EQ(head->dtype, DType::bf16);
+    EXPECT_EQ(head->data, moved.checkpoint().find("lm_head.weight")->data);
+    EXPECT_EQ(static_cast<int64_t>(moved.converted_bytes()), q->size_bytes() - 4 - (dtype == DType::u8 ? 4 : 0))
+        << "all but the bias and the scale of the whole tensor, which are not in an array of their own";
     EXPECT_TRUE(moved.unused().empty());
   }
 }
 
-TEST_F(WeightFormats, QuantizingAtLoadKeepsItsOwnFormatAndRefusesAnother) {
+TEST_F(WeightFormats, RoundedToBf16AtLoad) {
+  WeightStore store =
+      store_of({f32_tensor("q_proj.weight", {1, 2}, {1.0f + 0x1p-8f, 1.0f + 0x1.8p-8f}),
+                bf16_tensor("k_proj.weight", {1, 2}, {1, 2}), f32_tensor("v_proj.weight", {1, 1}, {3.4e38f})});
+  store.convert_at_load(LoadFormat::bf16);
+  const auto q = store.matrix("q_proj", 1, 2);
+  const auto k = store.matrix("k_proj", 1, 2);
+  ASSERT_TRUE(q && k);
+  EXPECT_EQ(row_of(*q, 0), (std::vector<float>{1, 1.0f + 0x1p-7f})) << "to nearest even";
+  EXPECT_EQ(k->data, store.checkpoint().find("k_proj.weight")->data);
+  EXPECT_EQ(store.converted_bytes(), 4u);
+  expect_error(store.matrix("v_proj", 1, 1), Code::numeric, {"'v_proj.weight'", "too large for BF16"});
+}
+
+TEST_F(WeightFormats, ConvertedAtLoadFromAnotherQuantizedFormat) {
   const Tensors stored = fp8(f32_tensor("fc.weight_scale", {2, 1}, {1, 1}));
   WeightStore same = store_of(stored);
-  same.quantize_at_load(WeightScheme::fp8);
+  same.convert_at_load(LoadFormat::fp8);
   const auto weight = same.matrix("fc", kRows, kColumns);
   ASSERT_TRUE(weight) << weight.error().message;
   EXPECT_EQ(weight->data, same.checkpoint().find("fc.weight")->data);
-  WeightStore other = store_of(stored);
-  other.quantize_at_load(WeightScheme::nvfp4);
-  expect_error(other.matrix("fc", kRows, kColumns), Code::unsupported, {"'fc.weight'", "F8_E4M3", "BF16"});
+  EXPECT_EQ(same.converted_bytes(), 0u);
+  // Codes of 1 times a scale of 0.5 a row: every format has 0.5.
+  for (const auto& [format, dtype] :
+       {std::pair{LoadFormat::bf16, DType::bf16}, std::pair{LoadFormat::nvfp4, DType::u8}}) {
+    WeightStore other = store_of(fp8(f32_tensor("fc.weight_scale", {2, 1}, {0.5f, 0.5f})));
+    other.convert_at_load(format);
+    const auto converted = other.matrix("fc", kRows, kColumns);
+    ASSERT_TRUE(converted) << converted.error().message;
+    EXPECT_EQ(converted->dtype, dtype);
+    EXPECT_EQ(row_of(*converted, 1), std::vector<float>(kColumns, 0.5f));
+    EXPECT_TRUE(other.unused().empty());
+  }
   WeightStore narrow = store_of({bf16_tensor("fc.weight", {1, 8}, std::vector<float>(8, 1.0f))});
-  narrow.quantize_at_load(WeightScheme::nvfp4);
+  narrow.convert_at_load(LoadFormat::nvfp4);
   expect_error(narrow.matrix("fc", 1, 8), Code::unsupported, {"'fc.weight'", "rows of 8", "multiple of 16"});
   WeightStore broken = store_of({bf16_tensor("fc.weight", {1, 2}, {1, std::nanf("")})});
-  broken.quantize_at_load(WeightScheme::fp8);
+  broken.convert_at_load(LoadFormat::fp8);
   expect_error(broken.matrix("fc", 1, 2), Code::numeric, {"'fc.weight'", "finite"});
+}
+
+// The reference quantized dflash_plain.
+TEST(WeightFormatsOfTheReference, Fp8AtLoadToTheBit) {
+  const auto open = [](const char* name) {
+    auto checkpoint = Checkpoint::open(std::string(BLOCKDRAFT_SOURCE_DIR "/tests/golden/") + name);
+    if (!checkpoint) throw std::runtime_error(checkpoint.error().message);
+    return std::make_shared<const Checkpoint>(std::move(checkpoint).value());
+  };
+  const auto reference = open("dflash_fp8_row");
+  WeightStore stored(reference, "");
+  WeightStore converted(open("dflash_plain"), "");
+  converted.convert_at_load(LoadFormat::fp8);
+  int64_t bytes = 0;
+  for (const std::string& name : reference->names()) {
+    const StoredTensor& codes = *reference->find(name);
+    if (codes.dtype != DType::f8_e4m3) continue;
+    const auto expected = stored.parameter(name, codes.shape[0], codes.shape[1]);
+    const auto found = converted.parameter(name, codes.shape[0], codes.shape[1]);
+    ASSERT_TRUE(expected && found) << name;
+    EXPECT_EQ(std::memcmp(found->data, expected->data, codes.size_bytes), 0) << name;
+    EXPECT_TRUE(std::equal(found->row_scales, found->row_scales + codes.shape[0], expected->row_scales)) << name;
+    bytes += found->size_bytes();
+  }
+  EXPECT_GT(bytes, 0);
+  EXPECT_EQ(static_cast<int64_t>(converted.converted_bytes()), bytes);
 }
 
 // A change that makes the tensors contradictory, and what the error must say.

@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "blockdraft/drafter_files.h"
 #include "blockdraft/result.h"
 #include "blockdraft/tokenizer.h"
 
@@ -36,6 +37,12 @@ struct EngineOptions {
   int32_t max_sequences = 1;             // decoded at once; more requests wait for their turn
   int64_t max_positions = 0;             // prompt and text of a sequence together; 0: the smaller of
                                          // max_position_embeddings and kDefaultMaxPositions
+
+  // Of the drafter; without one they keep their defaults.
+  WeightFormat drafter_weights = WeightFormat::as_stored;
+  DrafterLayout drafter_layout = DrafterLayout::as_stated;
+  float confidence_threshold = 0.0f;  // 0 to 1; drafts from the first with less confidence on are not verified. Above 0
+                                      // the drafter must have a confidence head
 };
 inline constexpr int64_t kDefaultMaxPositions = 4096;
 
@@ -91,9 +98,10 @@ const char* name_of(FinishReason reason);  // "stop", "length", "canceled"
 
 // One propose + verify round of one sequence. Plain decoding has width 0 and produces one token.
 struct CycleRecord {
-  int32_t width = 0;     // drafts asked for
+  int32_t width = 0;     // drafts verified
   int32_t accepted = 0;  // of those
   int32_t produced = 0;  // tokens committed, the target's own one included
+  int32_t asked = 0;     // drafts asked for: more than `width` if the confidence threshold dropped some
 };
 
 struct Generation {
@@ -114,7 +122,7 @@ struct CallTimes {
 };
 
 struct MemoryPlanItem {
-  std::string name;  // "target pages", "context pages", "scratch", "taps", ...
+  std::string name;  // "target pages", "context pages", "scratch", "taps", "drafter weights", ...
   int64_t size_bytes = 0;
 };
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "blockdraft/drafter_files.h"
 #include "blockdraft/result.h"
 
 namespace blockdraft {
@@ -41,8 +42,10 @@ struct PairingReport {
   std::string problem() const;  // the lines that do not fit, in one sentence; empty if all fit
 };
 
-// Errors: as Engine::open for the same folder.
-Result<FolderReport> inspect_folder(const std::filesystem::path& folder);
-Result<PairingReport> inspect_pair(const std::filesystem::path& target, const std::filesystem::path& drafter);
+// Errors: as Engine::open for the same folder. `layout`: of a drafter's block, as in EngineOptions.
+Result<FolderReport> inspect_folder(const std::filesystem::path& folder,
+                                    DrafterLayout layout = DrafterLayout::as_stated);
+Result<PairingReport> inspect_pair(const std::filesystem::path& target, const std::filesystem::path& drafter,
+                                   DrafterLayout layout = DrafterLayout::as_stated);
 
 }  // namespace blockdraft

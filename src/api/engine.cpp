@@ -4,6 +4,7 @@
 #include <deque>
 #include <utility>
 
+#include "api/drafter_layout.h"
 #include "api/text_stream.h"
 #include "base/error.h"
 #include "engine/models.h"
@@ -17,6 +18,38 @@ constexpr int32_t kMaxSequences = 1024;
 Status check_range(const char* option, int64_t value, int64_t min, int64_t max) {
   if (value >= min && value <= max) return {};
   return make_error(Code::invalid_argument, "option {} is {}, expected {} to {}", option, value, min, max);
+}
+
+// Comparisons with NaN are false, so NaN is out of range.
+Status check_confidence_threshold(float threshold) {
+  if (threshold >= 0.0f && threshold <= 1.0f) return {};
+  return make_error(Code::invalid_argument, "option confidence_threshold is {}, expected 0 to 1", threshold);
+}
+
+// What is said of a drafter must not be lost where there is none.
+Status check_drafter_options(const EngineOptions& options) {
+  BLOCKDRAFT_TRY(check_confidence_threshold(options.confidence_threshold));
+  if (!options.drafter.empty()) return {};
+  const char* given = options.drafter_weights != WeightFormat::as_stored   ? "drafter_weights"
+                      : options.drafter_layout != DrafterLayout::as_stated ? "drafter_layout"
+                      : options.confidence_threshold > 0.0f                ? "confidence_threshold"
+                                                                           : nullptr;
+  if (given == nullptr) return {};
+  return make_error(Code::invalid_argument, "option {} is given, but no drafter is", given);
+}
+
+LoadFormat load_format(WeightFormat format) {
+  switch (format) {
+    case WeightFormat::as_stored:
+      break;
+    case WeightFormat::bf16:
+      return LoadFormat::bf16;
+    case WeightFormat::fp8:
+      return LoadFormat::fp8;
+    case WeightFormat::nvfp4:
+      return LoadFormat::nvfp4;
+  }
+  return LoadFormat::stored;
 }
 
 Status check_draft_tokens(int32_t draft_tokens, int32_t trained_width) {
@@ -47,6 +80,9 @@ EngineInfo describe(const Models& models, const EngineOptions& options, int64_t 
   }
   if (models.drafter == nullptr) return info;
   const DraftModel& drafter = *models.drafter;
+  if (drafter.converted_bytes() > 0) {
+    info.memory_plan.push_back({"drafter weights", static_cast<int64_t>(drafter.converted_bytes())});
+  }
   info.drafter_kind = name_of(drafter.config().family);
   info.trained_width = drafter.trained_width();
   info.mapped_bytes += static_cast<int64_t>(drafter.mapped_bytes());
@@ -131,7 +167,7 @@ Generation Engine::State::generation(const TokenRequest& request, TokenResult re
                         .prompt_tokens = static_cast<int64_t>(request.prompt_ids.size())};
   generation.cycles.reserve(result.cycles.size());
   for (const SequenceCycle& cycle : result.cycles) {
-    generation.cycles.push_back({cycle.width, cycle.accepted, cycle.produced});
+    generation.cycles.push_back({cycle.width, cycle.accepted, cycle.produced, cycle.asked});
   }
   generation.ids = std::move(result.ids);
   return generation;
@@ -145,6 +181,7 @@ Engine::~Engine() = default;
 Result<Engine> Engine::open(const EngineOptions& options) {
   BLOCKDRAFT_TRY(check_range("threads", options.threads, 0, kMaxThreads));
   BLOCKDRAFT_TRY(check_range("max_sequences", options.max_sequences, 1, kMaxSequences));
+  BLOCKDRAFT_TRY(check_drafter_options(options));
   BLOCKDRAFT_ASSIGN(const TargetConfig config, read_target_config(options.target));
   BLOCKDRAFT_ASSIGN(const int64_t max_positions, positions(options, config));
   BLOCKDRAFT_ASSIGN(Tokenizer tokenizer, Tokenizer::open(options.target));
@@ -153,7 +190,10 @@ Result<Engine> Engine::open(const EngineOptions& options) {
                                                         .threads = options.threads,
                                                         .max_sequences = options.max_sequences,
                                                         .max_positions = max_positions,
-                                                        .num_real_ids = tokenizer.vocab_size()}));
+                                                        .num_real_ids = tokenizer.vocab_size(),
+                                                        .layout = layout_override(options.drafter_layout),
+                                                        .weight_format = load_format(options.drafter_weights),
+                                                        .confidence_threshold = options.confidence_threshold}));
   EngineInfo info = describe(models, options, max_positions);
   Engine engine(std::make_unique<State>(State{std::move(tokenizer), std::move(models), std::move(info), {}}));
   if (!options.drafter.empty() || options.draft_tokens != kTrainedWidth) {

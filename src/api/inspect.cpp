@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "api/drafter_layout.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "blockdraft/tokenizer.h"
@@ -130,7 +131,7 @@ bool is_target(const Json& config) {
 
 }  // namespace
 
-Result<FolderReport> inspect_folder(const std::filesystem::path& folder) {
+Result<FolderReport> inspect_folder(const std::filesystem::path& folder, DrafterLayout layout) {
   BLOCKDRAFT_ASSIGN(const Json json, read_config_json(folder));
   FolderReport report;
   Lines lines;
@@ -142,7 +143,7 @@ Result<FolderReport> inspect_folder(const std::filesystem::path& folder) {
     lines.add("output head", "{}", config.tie_word_embeddings ? "the embedding table" : "its own");
     lines.add("stop ids", "{}", fmt::join(config.eos_token_ids, ", "));
   } else {
-    BLOCKDRAFT_ASSIGN(const DrafterConfig config, read_drafter_config(folder));
+    BLOCKDRAFT_ASSIGN(const DrafterConfig config, read_drafter_config(folder, layout_override(layout)));
     report.is_drafter = true;
     report.kind = name_of(config.family);
     report.warnings = config.warnings;
@@ -155,10 +156,11 @@ Result<FolderReport> inspect_folder(const std::filesystem::path& folder) {
   return report;
 }
 
-Result<PairingReport> inspect_pair(const std::filesystem::path& target, const std::filesystem::path& drafter) {
+Result<PairingReport> inspect_pair(const std::filesystem::path& target, const std::filesystem::path& drafter,
+                                   DrafterLayout layout) {
   BLOCKDRAFT_ASSIGN(const TargetConfig target_config, read_target_config(target));
   BLOCKDRAFT_ASSIGN(const Tokenizer tokenizer, Tokenizer::open(target));
-  BLOCKDRAFT_ASSIGN(const DrafterConfig drafter_config, read_drafter_config(drafter));
+  BLOCKDRAFT_ASSIGN(const DrafterConfig drafter_config, read_drafter_config(drafter, layout_override(layout)));
   PairingReport report;
   for (PairingCheck& check : check_pairing(drafter_config, facts_of(target_config, tokenizer.vocab_size()))) {
     report.lines.push_back({std::move(check.name), std::move(check.target), std::move(check.drafter), check.fits});

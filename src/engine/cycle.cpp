@@ -54,6 +54,7 @@ Cycle::Cycle(Target& target, DraftSource* drafter, const OutputHead& head, const
   const auto sequences = static_cast<size_t>(limits.max_sequences);
   taps_ = view_f32(taps_memory_.f32(), Shape{limits.max_rows(), tap_columns(drafter, hidden_size_)});
   if (drafter != nullptr) tap_layer_ids_ = drafter->target_layer_ids();
+  asked_widths_.reserve(sequences);
   widths_.reserve(sequences);
   kept_widths_.reserve(sequences);
   requests_.reserve(sequences);
@@ -95,6 +96,7 @@ void Cycle::choose_widths(std::span<Sequence* const> batch) {
     CHECK(sequence->remaining() >= 1 && sequence->input.width <= limits_.max_width);
     widths_.push_back(static_cast<int32_t>(std::min<int64_t>(sequence->input.width, sequence->remaining() - 1)));
   }
+  asked_widths_ = widths_;
 }
 
 void Cycle::extend_context(Context& context, std::span<Sequence* const> batch) {
@@ -211,17 +213,19 @@ void Cycle::accept(std::span<Sequence* const> batch) {
   std::span<const int32_t> choices = choices_;
   for (size_t i = 0; i < batch.size(); ++i) {
     const auto rows = static_cast<size_t>(widths_[i]) + 1;
-    commit(*batch[i], widths_[i], accepted_[i], choices.first(rows));
+    commit(*batch[i], i, choices.first(rows));
     choices = choices.subspan(rows);
   }
 }
 
-void Cycle::commit(Sequence& sequence, int32_t width, int32_t accepted, std::span<const int32_t> choices) {
-  const Committed committed = blockdraft::commit(accepted, choices, sequence.remaining(), sequence.input.stop_ids);
+void Cycle::commit(Sequence& sequence, size_t index, std::span<const int32_t> choices) {
+  const Committed committed =
+      blockdraft::commit(accepted_[index], choices, sequence.remaining(), sequence.input.stop_ids);
   const int32_t produced = sequence.append(choices.first(static_cast<size_t>(committed.produced)), committed);
   target_.commit(sequence.slot, produced);
   sequence.num_tap_rows = produced;
-  sequence.result.cycles.push_back({.width = width, .accepted = committed.accepted, .produced = produced});
+  sequence.result.cycles.push_back(
+      {.width = widths_[index], .accepted = committed.accepted, .produced = produced, .asked = asked_widths_[index]});
 }
 
 }  // namespace blockdraft

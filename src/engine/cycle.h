@@ -52,7 +52,7 @@ class Cycle {
   void drop_doubtful();
   Status verify(Context& context, std::span<Sequence* const> batch);
   void accept(std::span<Sequence* const> batch);
-  void commit(Sequence& sequence, int32_t width, int32_t accepted, std::span<const int32_t> choices);
+  void commit(Sequence& sequence, size_t index, std::span<const int32_t> choices);
 
   Target& target_;
   DraftSource* drafter_;
@@ -66,7 +66,8 @@ class Cycle {
   TensorView taps_;  // [max_rows, taps], of the newest verify rows
 
   // Of the cycle in progress, one entry a sequence ...
-  std::vector<int32_t> widths_;
+  std::vector<int32_t> asked_widths_;   // of the drafter
+  std::vector<int32_t> widths_;         // the same, then less what is not worth verifying
   std::vector<int32_t> kept_widths_;    // of requests_: drafts worth verifying
   std::vector<DraftRequest> requests_;  // only of those with a width
   std::vector<TapRows> tap_rows_;

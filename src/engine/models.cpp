@@ -21,7 +21,7 @@ Result<Models> open_models(const TargetConfig& config, const ModelOptions& optio
   for (const std::string& warning : config.transformer.warnings) log_warning("{}", warning);
   std::optional<DrafterConfig> drafter_config;
   if (!options.drafter.empty()) {
-    BLOCKDRAFT_ASSIGN(drafter_config, read_drafter_config(options.drafter));
+    BLOCKDRAFT_ASSIGN(drafter_config, read_drafter_config(options.drafter, options.layout));
     BLOCKDRAFT_TRY(require_pairing(*drafter_config, facts));
     for (const std::string& warning : drafter_config->warnings) log_warning("{}", warning);
   }
@@ -41,9 +41,13 @@ Result<Models> open_models(const TargetConfig& config, const ModelOptions& optio
                                 .embedding_scale = models.target->embedding_scale(),
                                 .num_hidden_layers = facts.num_hidden_layers,
                                 .num_choices = facts.num_choices};
-    BLOCKDRAFT_ASSIGN(models.drafter, DraftModel::load(options.drafter, *drafter_config, tensors,
-                                                       {.max_sequences = options.max_sequences,
-                                                        .max_positions = options.max_positions}));
+    BLOCKDRAFT_ASSIGN(models.drafter,
+                      DraftModel::load(options.drafter, *drafter_config, tensors,
+                                       {.max_sequences = options.max_sequences, .max_positions = options.max_positions},
+                                       options.weight_format));
+    if (options.confidence_threshold > 0.0f) {
+      BLOCKDRAFT_TRY(models.drafter->set_confidence_threshold(options.confidence_threshold));
+    }
   }
   BLOCKDRAFT_ASSIGN(models.engine, TokenEngine::open(*models.target, models.drafter.get(), engine_options));
   return models;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "blockdraft/result.h"
 #include "draft/draft_model.h"
@@ -20,6 +21,11 @@ struct ModelOptions {
   int32_t max_sequences = 1;
   int64_t max_positions = 0;
   int64_t num_real_ids = 0;  // of the tokenizer; rows of the tables beyond them are padding
+
+  // Of the drafter.
+  std::optional<BlockLayout> layout;              // replaces what its config says
+  LoadFormat weight_format = LoadFormat::stored;  // of its linear weights in memory
+  float confidence_threshold = 0.0f;              // 0: every draft is verified
 };
 
 // Owns all three. The engine takes widths up to the drafter's trained one.

@@ -27,9 +27,10 @@ enum class EndReason { at_stop, at_length, by_caller };
 
 // One propose + verify round of one sequence.
 struct SequenceCycle {
-  int32_t width = 0;
-  int32_t accepted = 0;
-  int32_t produced = 0;
+  int32_t width = 0;     // drafts verified
+  int32_t accepted = 0;  // of those
+  int32_t produced = 0;  // tokens committed
+  int32_t asked = 0;     // drafts asked for
 };
 
 struct TokenResult {

@@ -36,7 +36,9 @@ class TokenHistory {
 //   logit = logit > 0 ? logit / repetition_penalty : logit * repetition_penalty    if the id is in prompt or text
 //   logit -= frequency_penalty * (times generated)
 //   logit -= presence_penalty                                                      if generated
-// as vLLM defines them (repetition counts the prompt, the other two only what was generated).
+// Definitions and order are vLLM's (v1 sampler: logit processors, then penalties): repetition counts the prompt, the
+// other two only what was generated. Its place among the others matters to the repetition penalty alone; bias,
+// frequency and presence penalty, OpenAI's three, are sums.
 void adjust_logits(float* logits, const SamplingParams& params, const TokenHistory& history);
 
 }  // namespace blockdraft

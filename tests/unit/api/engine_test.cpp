@@ -75,6 +75,12 @@ TEST(Engine, RefusesOptionsOutsideTheirRange) {
   };
   EXPECT_THAT(message({.drafter = kDrafter, .draft_tokens = 8}), HasSubstr("draft_tokens is 8, expected 1 to 7"));
   EXPECT_THAT(message({.draft_tokens = 2}), HasSubstr("no drafter is open"));
+  EXPECT_THAT(message({.drafter_weights = WeightFormat::fp8}), HasSubstr("option drafter_weights is given, but no"));
+  EXPECT_THAT(message({.drafter_layout = DrafterLayout::shifted}), HasSubstr("option drafter_layout is given, but no"));
+  EXPECT_THAT(message({.confidence_threshold = 0.5f}), HasSubstr("option confidence_threshold is given, but no"));
+  EXPECT_THAT(message({.drafter = kDrafter, .confidence_threshold = 1.5f}), HasSubstr("is 1.5, expected 0 to 1"));
+  EXPECT_THAT(message({.drafter = kDrafter, .confidence_threshold = 0.5f}),
+              HasSubstr("option confidence_threshold is 0.5, expected 0: "));
   EXPECT_THAT(message({.max_sequences = 0}), HasSubstr("max_sequences is 0, expected 1 to 1024"));
   EXPECT_THAT(message({.max_positions = 2049}), HasSubstr("max_positions is 2049, expected 1 to 2048"));
   EXPECT_THAT(message({.threads = -1}), HasSubstr("threads is -1"));
@@ -100,6 +106,97 @@ TEST(Engine, PlansItsMemory) {
   }
   // 8 layers, K and V of 2 heads of 64 float32 numbers, for 1024 positions of 2 sequences.
   EXPECT_EQ(pages, int64_t{8} * 2 * 2 * 64 * 4 * 1024 * 2);
+}
+
+const std::string kConfident = kTarget + "-dspark";  // has a confidence head
+
+std::vector<Request> some_requests() {
+  std::vector<Request> requests;
+  for (const char* prompt : {"def main():\n", "class Stack:\n    def push(", "import os\n"}) {
+    requests.push_back({.prompt = prompt, .max_tokens = 20});
+  }
+  return requests;
+}
+
+std::vector<Generation> generate(Engine& engine, const std::vector<Request>& requests) {
+  auto generations = engine.generate(requests);
+  if (!generations) {
+    ADD_FAILURE() << generations.error().message;
+    return std::vector<Generation>(requests.size());
+  }
+  return std::move(*generations);
+}
+
+int64_t converted_bytes(const Engine& engine) {
+  for (const MemoryPlanItem& item : engine.info().memory_plan) {
+    if (item.name == "drafter weights") return item.size_bytes;
+  }
+  return 0;
+}
+
+TEST(Engine, DrafterWeightsOfEveryFormatGiveThePlainText) {
+  Engine plain = open({});
+  const std::vector<Generation> expected = generate(plain, some_requests());
+  for (const std::string& folder : {kDrafter, kConfident}) {
+    const int64_t stored = open({.drafter = folder}).info().propose_weight_bytes;
+    int64_t bf16_bytes = 0;
+    for (const WeightFormat format : {WeightFormat::bf16, WeightFormat::fp8, WeightFormat::nvfp4}) {
+      Engine drafted = open({.drafter = folder, .max_sequences = 3, .drafter_weights = format});
+      const std::vector<Generation> found = generate(drafted, some_requests());
+      int64_t accepted = 0;
+      for (size_t i = 0; i < found.size(); ++i) {
+        EXPECT_EQ(found[i].ids, expected[i].ids);
+        for (const CycleRecord& cycle : found[i].cycles) accepted += cycle.accepted;
+      }
+      EXPECT_GT(accepted, 10) << "the drafter took part";
+      const int64_t owned = converted_bytes(drafted);
+      const int64_t read = drafted.info().propose_weight_bytes;
+      if (format == WeightFormat::fp8) {
+        EXPECT_EQ(owned, 0) << "the file's own format stays mapped";
+        EXPECT_EQ(read, stored);
+      } else if (format == WeightFormat::bf16) {
+        bf16_bytes = owned;
+        EXPECT_GT(owned, 1'000'000);
+        EXPECT_GT(read, stored);
+      } else {
+        // 4 bits and a scale of 8 for 16 of them, against 16 bits.
+        EXPECT_EQ(owned * 32, bf16_bytes * 9);
+        EXPECT_LT(read, stored);
+      }
+    }
+  }
+}
+
+TEST(Engine, AConfidenceThresholdDropsDraftsAndChangesNoText) {
+  Engine plain = open({});
+  const std::vector<Generation> expected = generate(plain, some_requests());
+  int64_t before = 1'000'000;
+  for (const float threshold : {0.0f, 0.5f, 0.8f, 1.0f}) {
+    Engine drafted = open({.drafter = kConfident, .max_sequences = 2, .confidence_threshold = threshold});
+    const std::vector<Generation> found = generate(drafted, some_requests());
+    int64_t verified = 0;
+    for (size_t i = 0; i < found.size(); ++i) {
+      EXPECT_EQ(found[i].ids, expected[i].ids) << threshold;
+      for (const CycleRecord& cycle : found[i].cycles) {
+        EXPECT_LE(cycle.accepted, cycle.width);
+        EXPECT_LE(cycle.width, cycle.asked);
+        EXPECT_TRUE(threshold > 0.0f || cycle.width == cycle.asked);
+        verified += cycle.width;
+      }
+    }
+    EXPECT_LT(verified, before) << threshold;
+    before = verified;
+  }
+}
+
+TEST(Engine, ReadsTheBlockAsItIsTold) {
+  Engine plain = open({});
+  Engine other = open({.drafter = kDrafter, .drafter_layout = DrafterLayout::shifted});
+  EXPECT_EQ(other.info().trained_width, 8) << "a row more than in place";
+  const std::vector<Generation> expected = generate(plain, some_requests());
+  const std::vector<Generation> found = generate(other, some_requests());
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].ids, expected[i].ids);
+  EXPECT_EQ(open({.drafter = kDrafter, .drafter_layout = DrafterLayout::in_place}).info().trained_width, 7);
 }
 
 }  // namespace

@@ -1,0 +1,23 @@
+// How a drafter's folder is read, where there is a choice.
+#pragma once
+
+namespace blockdraft {
+
+// Which row of the drafted block guesses which token. With the wrong one hardly a draft is accepted; no text changes.
+enum class DrafterLayout {
+  as_stated,  // by the config
+  in_place,   // a row guesses the token of its own position, and the newest token's own row is not used
+  shifted,    // a row guesses the token after it
+};
+
+// What the drafter's linear weights are in memory: those of the layers (NAME_proj.weight) and fc.weight. Smaller ones
+// are quicker to read and draft a little worse; no text changes. From files that are quantized already, the errors of
+// both formats add up.
+enum class WeightFormat {
+  as_stored,  // mapped from the files
+  bf16,       // rounded to nearest even
+  fp8,        // E4M3 with a scale a row
+  nvfp4,      // E2M1 with a scale for 16 numbers
+};
+
+}  // namespace blockdraft

@@ -97,6 +97,7 @@ void add_generation(BenchSeries& series, const Generation& generation) {
   int64_t positions = generation.prompt_tokens;
   for (const CycleRecord& cycle : generation.cycles) {
     series.positions.push_back(static_cast<double>(positions));
+    series.widths.push_back(static_cast<double>(cycle.width));
     positions += cycle.produced;
   }
 }
@@ -123,10 +124,9 @@ struct Engines {
 };
 
 Result<Engines> open_engines(const BenchFlags& flags) {
-  EngineOptions options = engine_options(flags.common, flags.models);
+  const EngineOptions options = engine_options(flags.common, flags.models);
   BLOCKDRAFT_ASSIGN(Engine drafted, open_engine(options));
-  options.drafter.clear();
-  BLOCKDRAFT_ASSIGN(Engine plain, open_engine(options));
+  BLOCKDRAFT_ASSIGN(Engine plain, open_engine(without_drafter(options)));
   return Engines{std::move(plain), std::move(drafted)};
 }
 

@@ -14,7 +14,7 @@ int64_t state_bytes(const BenchResult& result, const BenchSeries& series, int64_
 }
 
 int64_t verify_rows(const BenchResult& result, const BenchSeries& series) {
-  return result.sequences * (series.width + 1);
+  return result.sequences * (std::llround(median(series.widths)) + 1);
 }
 
 // Everything derived from the lists of a series.

@@ -16,12 +16,13 @@ namespace blockdraft {
 struct BenchSeries {
   explicit BenchSeries(int32_t drafts) : width(drafts), acceptance(drafts) {}
 
-  int32_t width;                     // 0: plain
+  int32_t width;                     // drafts asked for; 0: plain
   std::vector<double> tokens_per_s;  // one entry a round
   int64_t tokens = 0;                // of one round
   AcceptanceTotals acceptance;
   std::vector<double> context_us, propose_us, verify_us, accept_us;  // one entry a cycle
   std::vector<double> positions;                                     // in the context, one entry a cycle and sequence
+  std::vector<double> widths;                                        // drafts verified, the same
 };
 
 struct BenchResult {

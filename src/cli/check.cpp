@@ -97,11 +97,9 @@ Result<int> run_check(const CheckFlags& flags) {
                       "give coupled");
   }
   BLOCKDRAFT_ASSIGN(const std::vector<NamedPrompt> prompts, load_prompts(flags.text));
-  EngineOptions options = engine_options(flags.common, flags.models);
+  const EngineOptions options = engine_options(flags.common, flags.models);
   BLOCKDRAFT_ASSIGN(Engine drafted, open_engine(options));
-  options.drafter.clear();
-  options.draft_tokens = kTrainedWidth;
-  BLOCKDRAFT_ASSIGN(Engine plain, open_engine(options));
+  BLOCKDRAFT_ASSIGN(Engine plain, open_engine(without_drafter(options)));
   const std::vector<Request> requests = requests_of(prompts, flags.text);
   BLOCKDRAFT_ASSIGN(const CheckTotals totals, compare_all(plain, drafted, {prompts, requests}));
   const AcceptanceTotals& acceptance = totals.drafted_acceptance;

@@ -14,6 +14,22 @@ namespace {
 
 constexpr std::string_view kRequest = "request ";
 
+// Fields of Request that all prompts share, by the flag of the same name: "top_k is -1" is about --top-k.
+constexpr std::string_view kSharedFields[] = {
+    "temperature",      "top_k", "top_p", "min_p", "logit_bias", "repetition_penalty", "presence_penalty",
+    "frequency_penalty"};
+
+// The message with the flag in the field's place; empty if it is about something else.
+std::string with_flag(std::string_view message) {
+  for (const std::string_view field : kSharedFields) {
+    if (!message.starts_with(field)) continue;
+    std::string flag = "--" + std::string(field);
+    std::ranges::replace(flag, '_', '-');
+    return flag + std::string(message.substr(field.size()));
+  }
+  return {};
+}
+
 }  // namespace
 
 void SpeedTotals::add(const DecodedBatch& batch) {
@@ -34,6 +50,7 @@ Error name_prompt(const PromptBatch& batch, const Error& error) {
   } else if (batch.size() > 1) {
     return error;
   }
+  if (std::string text = with_flag(message); !text.empty()) return {error.code, std::move(text)};
   return make_error(error.code, "prompt '{}': {}", printable(batch.prompts[index].id), message);
 }
 

@@ -27,6 +27,7 @@ struct InspectFlags {
   std::vector<std::string> folders;
   std::string target;
   std::string drafter;
+  DrafterLayout layout = DrafterLayout::as_stated;
 };
 
 struct InspectedFolder {
@@ -42,8 +43,8 @@ struct InspectedPair {
 
 enum class Role { any, target, drafter };
 
-Result<InspectedFolder> inspect_as(const std::string& path, Role role, const char* flag) {
-  BLOCKDRAFT_ASSIGN(FolderReport report, inspect_folder(path));
+Result<InspectedFolder> inspect_as(const std::string& path, Role role, const char* flag, DrafterLayout layout) {
+  BLOCKDRAFT_ASSIGN(FolderReport report, inspect_folder(path, layout));
   const Role found = report.is_drafter ? Role::drafter : Role::target;
   if (role == Role::any || role == found) return InspectedFolder{path, std::move(report)};
   return make_error(Code::invalid_argument, "{}: '{}' is a {} ({}), expected a {}", flag, path,
@@ -53,15 +54,15 @@ Result<InspectedFolder> inspect_as(const std::string& path, Role role, const cha
 Result<std::vector<InspectedFolder>> inspect_folders(const InspectFlags& flags) {
   std::vector<InspectedFolder> folders;
   if (!flags.target.empty()) {
-    BLOCKDRAFT_ASSIGN(InspectedFolder target, inspect_as(flags.target, Role::target, "--target"));
+    BLOCKDRAFT_ASSIGN(InspectedFolder target, inspect_as(flags.target, Role::target, "--target", flags.layout));
     folders.push_back(std::move(target));
   }
   if (!flags.drafter.empty()) {
-    BLOCKDRAFT_ASSIGN(InspectedFolder drafter, inspect_as(flags.drafter, Role::drafter, "--drafter"));
+    BLOCKDRAFT_ASSIGN(InspectedFolder drafter, inspect_as(flags.drafter, Role::drafter, "--drafter", flags.layout));
     folders.push_back(std::move(drafter));
   }
   for (const std::string& path : flags.folders) {
-    BLOCKDRAFT_ASSIGN(InspectedFolder folder, inspect_as(path, Role::any, ""));
+    BLOCKDRAFT_ASSIGN(InspectedFolder folder, inspect_as(path, Role::any, "", flags.layout));
     folders.push_back(std::move(folder));
   }
   if (!folders.empty()) return folders;
@@ -69,7 +70,7 @@ Result<std::vector<InspectedFolder>> inspect_folders(const InspectFlags& flags) 
 }
 
 // Every drafter with the target, if there is exactly one.
-Result<std::vector<InspectedPair>> inspect_pairs(const std::vector<InspectedFolder>& folders) {
+Result<std::vector<InspectedPair>> inspect_pairs(const std::vector<InspectedFolder>& folders, DrafterLayout layout) {
   const InspectedFolder* target = nullptr;
   std::vector<InspectedPair> pairs;
   for (const InspectedFolder& folder : folders) {
@@ -80,7 +81,7 @@ Result<std::vector<InspectedPair>> inspect_pairs(const std::vector<InspectedFold
   if (target == nullptr) return pairs;
   for (const InspectedFolder& folder : folders) {
     if (!folder.report.is_drafter) continue;
-    BLOCKDRAFT_ASSIGN(PairingReport report, inspect_pair(target->path, folder.path));
+    BLOCKDRAFT_ASSIGN(PairingReport report, inspect_pair(target->path, folder.path, layout));
     pairs.push_back({target->path, folder.path, std::move(report)});
   }
   return pairs;
@@ -144,7 +145,7 @@ void print(const InspectFlags& flags, const std::vector<InspectedFolder>& folder
 Result<int> run_inspect(const InspectFlags& flags) {
   BLOCKDRAFT_TRY(apply(flags.common));
   BLOCKDRAFT_ASSIGN(const std::vector<InspectedFolder> folders, inspect_folders(flags));
-  BLOCKDRAFT_ASSIGN(const std::vector<InspectedPair> pairs, inspect_pairs(folders));
+  BLOCKDRAFT_ASSIGN(const std::vector<InspectedPair> pairs, inspect_pairs(folders, flags.layout));
   print(flags, folders, pairs);
   for (const InspectedPair& pair : pairs) {
     if (!pair.report.fits()) {
@@ -164,6 +165,7 @@ Command add_inspect(CLI::App& program) {
       ->type_name(" ");
   app->add_option("--target", flags->target, "A folder that must be a target")->type_name("DIR");
   app->add_option("--drafter", flags->drafter, "A folder that must be a drafter")->type_name("DIR");
+  add_drafter_layout_flag(*app, flags->layout);
   add_common_flags(*app, flags->common);
   app->footer(kExamples);
   return {app, [flags] { return run_inspect(*flags); }};

@@ -1,14 +1,11 @@
 #include "cli/options.h"
 
-#include <charconv>
-#include <limits>
-#include <system_error>
-
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "blockdraft/inspect.h"
+#include "cli/flag_checks.h"
 #include "cli/output.h"
 #include "cli/report.h"
 
@@ -17,75 +14,28 @@ namespace {
 
 constexpr const char* kModels = "Models";
 constexpr const char* kText = "Text";
-constexpr const char* kSampling = "Sampling";
 constexpr const char* kCommon = "Common";
-
-// A check whose message says what was found and what to give. CLI11 puts the flag's name in front.
-CLI::Validator folder_check() {
-  return CLI::Validator(
-      [](std::string& value) -> std::string {
-        std::error_code error;
-        if (std::filesystem::is_directory(value, error)) return {};
-        return fmt::format("there is no folder '{}'; give one that holds config.json and weights", value);
-      },
-      "", "");
-}
-
-CLI::Validator range_check(int64_t min, int64_t max) {
-  return CLI::Validator(
-      [min, max](std::string& value) -> std::string {
-        int64_t number = 0;
-        const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-        const bool whole = error == std::errc() && end == value.data() + value.size();
-        if (whole && number >= min && number <= max) return {};
-        if (max == std::numeric_limits<int64_t>::max()) {
-          return fmt::format("'{}' is not a whole number of {} or more", value, min);
-        }
-        return fmt::format("'{}' is not a whole number from {} to {}", value, min, max);
-      },
-      "", "");
-}
-
-CLI::Validator at_least(int64_t min) { return range_check(min, std::numeric_limits<int64_t>::max()); }
 
 constexpr int64_t kMaxThreads = 1024;
 constexpr int64_t kMaxSequences = 1024;
 constexpr int64_t kMaxWidth = 1024;  // the drafter's trained width is the limit that counts; the engine knows it
 
-// The engine checks the ranges: they are the same for everyone who asks it.
-void add_sampling_flags(CLI::App& app, TextFlags& flags) {
-  app.add_option("--temperature", flags.temperature, "Draw tokens, the more freely the higher; 0: take the likeliest")
-      ->type_name("T")
+void add_drafter_flags(CLI::App& app, ModelFlags& flags) {
+  CLI::Option* drafter = app.get_option("--drafter");
+  add_choice<WeightFormat>(app, "--drafter-weights", flags.drafter_weights,
+                           "What the drafter's linear weights become in memory; not given: they stay as stored",
+                           {{"bf16", WeightFormat::bf16}, {"fp8", WeightFormat::fp8}, {"nvfp4", WeightFormat::nvfp4}})
+      ->needs(drafter)
+      ->group(kModels);
+  add_drafter_layout_flag(app, flags.drafter_layout)->needs(drafter);
+  app.add_option("--confidence-threshold", flags.confidence_threshold,
+                 "Verify only the drafts before the first one with less confidence than X; 0: verify all. For drafters "
+                 "with a confidence head")
+      ->type_name("X")
+      ->check(number_check())
       ->capture_default_str()
-      ->group(kSampling);
-  app.add_option("--top-k", flags.top_k, "Draw from the K likeliest tokens only; 0: from all")
-      ->type_name("K")
-      ->check(range_check(0, std::numeric_limits<int32_t>::max()))
-      ->capture_default_str()
-      ->group(kSampling);
-  app.add_option("--top-p", flags.top_p, "Draw from the likeliest tokens that reach probability P together")
-      ->type_name("P")
-      ->capture_default_str()
-      ->group(kSampling);
-  app.add_option("--min-p", flags.min_p, "Draw from tokens with P times the likeliest one's probability at least")
-      ->type_name("P")
-      ->capture_default_str()
-      ->group(kSampling);
-  app.add_option("--seed", flags.seed, "The same seed gives the same text")
-      ->type_name("N")
-      ->check(at_least(0))
-      ->capture_default_str()
-      ->group(kSampling);
-  const auto set = [&flags](const std::string& value) {
-    flags.acceptance = value == "ratio" ? Acceptance::ratio : Acceptance::coupled;
-  };
-  app.add_option_function<std::string>("--acceptance", set,
-                                       "How drafts are accepted when tokens are drawn: coupled gives the text of plain "
-                                       "decoding with the seed, ratio another text of the same law")
-      ->type_name("coupled|ratio")
-      ->default_str("coupled")
-      ->check(CLI::IsMember({"coupled", "ratio"}))
-      ->group(kSampling);
+      ->needs(drafter)
+      ->group(kModels);
 }
 
 }  // namespace
@@ -123,6 +73,7 @@ void add_model_flags(CLI::App& app, ModelFlags& flags, DrafterFlag drafter) {
                                            ? "Folder of the drafter trained for the target"
                                            : "Folder of the drafter trained for the target; none: plain decoding");
   option->type_name("DIR")->required(drafter == DrafterFlag::required)->check(folder_check())->group(kModels);
+  add_drafter_flags(app, flags);
   app.add_option("--max-sequences", flags.max_sequences, "Prompts decoded at once; the others wait for their turn")
       ->type_name("N")
       ->check(range_check(1, kMaxSequences))
@@ -134,6 +85,14 @@ void add_model_flags(CLI::App& app, ModelFlags& flags, DrafterFlag drafter) {
       ->type_name("N")
       ->check(at_least(0))
       ->capture_default_str()
+      ->group(kModels);
+}
+
+CLI::Option* add_drafter_layout_flag(CLI::App& app, DrafterLayout& layout) {
+  return add_choice<DrafterLayout>(app, "--drafter-layout", layout,
+                                   "Which row of a drafted block guesses which token, against what the drafter's "
+                                   "config says: its own position's, or the next one's",
+                                   {{"in-place", DrafterLayout::in_place}, {"shifted", DrafterLayout::shifted}})
       ->group(kModels);
 }
 
@@ -208,13 +167,23 @@ EngineOptions engine_options(const CommonFlags& common, const ModelFlags& models
           .draft_tokens = models.draft_tokens,
           .threads = common.threads,
           .max_sequences = models.max_sequences,
-          .max_positions = models.max_positions};
+          .max_positions = models.max_positions,
+          .drafter_weights = models.drafter_weights,
+          .drafter_layout = models.drafter_layout,
+          .confidence_threshold = models.confidence_threshold};
+}
+
+EngineOptions without_drafter(const EngineOptions& options) {
+  return {.target = options.target,
+          .threads = options.threads,
+          .max_sequences = options.max_sequences,
+          .max_positions = options.max_positions};
 }
 
 Result<Engine> open_engine(const EngineOptions& options) {
   auto engine = Engine::open(options);
   if (engine || engine.error().code != Code::mismatch || options.drafter.empty()) return engine;
-  const auto pairing = inspect_pair(options.target, options.drafter);
+  const auto pairing = inspect_pair(options.target, options.drafter, options.drafter_layout);
   if (pairing && !pairing->fits()) write_error(pairing_table(*pairing));
   return engine;
 }

@@ -11,7 +11,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace blockdraft {
 
@@ -30,6 +31,9 @@ struct ModelFlags {
   int32_t draft_tokens = kTrainedWidth;
   int32_t max_sequences = 1;
   int64_t max_positions = 0;
+  WeightFormat drafter_weights = WeightFormat::as_stored;
+  DrafterLayout drafter_layout = DrafterLayout::as_stated;
+  float confidence_threshold = 0.0f;
 };
 
 // What is generated.
@@ -42,13 +46,17 @@ struct TextFlags {
   std::vector<std::string> stop;
   bool ignore_eos = false;
 
-  // How tokens are drawn: the fields of Request of the same names.
+  // How tokens are chosen: the fields of Request of the same names.
   float temperature = 0.0f;
   int32_t top_k = 0;
   float top_p = 1.0f;
   float min_p = 0.0f;
   uint64_t seed = 0;
   Acceptance acceptance = Acceptance::coupled;
+  float repetition_penalty = 1.0f;
+  float presence_penalty = 0.0f;
+  float frequency_penalty = 0.0f;
+  std::vector<LogitBias> logit_bias;
 };
 
 // Adds the flags to a command; they write into `flags`, which must outlive the parsing.
@@ -56,13 +64,17 @@ void add_common_flags(CLI::App& app, CommonFlags& flags);
 void add_target_flag(CLI::App& app, ModelFlags& flags);
 enum class DrafterFlag { optional, required };
 void add_model_flags(CLI::App& app, ModelFlags& flags, DrafterFlag drafter);
+CLI::Option* add_drafter_layout_flag(CLI::App& app, DrafterLayout& layout);  // part of add_model_flags
 void add_draft_tokens_flag(CLI::App& app, ModelFlags& flags);
 void add_text_flags(CLI::App& app, TextFlags& flags);
+void add_sampling_flags(CLI::App& app, TextFlags& flags);  // part of add_text_flags
 
 // Applies the common flags: checks the device, starts logging.
 Status apply(const CommonFlags& flags);
 
 EngineOptions engine_options(const CommonFlags& common, const ModelFlags& models);
+// The same for plain decoding.
+EngineOptions without_drafter(const EngineOptions& options);
 
 // Opens the engine. If the drafter does not fit, the pairing report goes to stderr before the error is returned.
 Result<Engine> open_engine(const EngineOptions& options);

@@ -97,7 +97,11 @@ std::vector<Request> requests_of(const std::vector<NamedPrompt>& prompts, const 
                         .top_p = flags.top_p,
                         .min_p = flags.min_p,
                         .seed = flags.seed,
-                        .acceptance = flags.acceptance});
+                        .acceptance = flags.acceptance,
+                        .repetition_penalty = flags.repetition_penalty,
+                        .presence_penalty = flags.presence_penalty,
+                        .frequency_penalty = flags.frequency_penalty,
+                        .logit_bias = flags.logit_bias});
   }
   return requests;
 }

@@ -55,7 +55,7 @@ void AcceptanceTotals::add(const Generation& generation) {
     produced_ += cycle.produced;
     drafted_ += cycle.width;
     accepted_ += cycle.accepted;
-    if (cycle.width != full_width_) continue;
+    if (cycle.asked != full_width_) continue;
     ++full_cycles_;
     full_produced_ += cycle.produced;
     for (int32_t j = 0; j < cycle.accepted; ++j) ++accepted_at_[static_cast<size_t>(j)];

@@ -22,7 +22,7 @@ class AcceptanceTotals {
 
   int64_t cycles() const { return cycles_; }
   int64_t accepted() const { return accepted_; }
-  int64_t drafted() const { return drafted_; }
+  int64_t drafted() const { return drafted_; }  // and verified
   // Tokens a cycle, the target's own one included; nothing without cycles.
   std::optional<double> length() const;      // over cycles of full width
   std::optional<double> length_all() const;  // over all cycles

@@ -21,13 +21,21 @@ Tokenizer demo_tokenizer() {
 
 TEST(Acceptance, CountsShortenedCyclesOnlyInTheOverallLength) {
   AcceptanceTotals totals(3);
-  totals.add({.cycles = {{3, 3, 4}, {3, 1, 2}, {3, 0, 1}, {1, 1, 2}}});
+  totals.add({.cycles = {{3, 3, 4, 3}, {3, 1, 2, 3}, {3, 0, 1, 3}, {1, 1, 2, 1}}});
   EXPECT_DOUBLE_EQ(totals.length().value(), 7.0 / 3);
   EXPECT_DOUBLE_EQ(totals.length_all().value(), 9.0 / 4);
   EXPECT_THAT(totals.by_position(), ElementsAre(DoubleEq(2.0 / 3), DoubleEq(1.0 / 3), DoubleEq(1.0 / 3)));
   EXPECT_EQ(totals.cycles(), 4);
   EXPECT_EQ(totals.drafted(), 10);
   EXPECT_EQ(totals.accepted(), 5);
+}
+
+TEST(Acceptance, CountsDroppedDraftsAsAskedForButNotAsDrafted) {
+  AcceptanceTotals totals(3);
+  totals.add({.cycles = {{1, 1, 2, 3}, {0, 0, 1, 3}, {2, 1, 2, 2}}});
+  EXPECT_DOUBLE_EQ(totals.length().value(), 3.0 / 2);
+  EXPECT_EQ(totals.drafted(), 3);
+  EXPECT_THAT(totals.by_position(), ElementsAre(DoubleEq(0.5), DoubleEq(0), DoubleEq(0)));
 }
 
 TEST(Acceptance, PlainDecodingGivesOneTokenAPass) {

@@ -6,6 +6,7 @@ BLOCKDRAFT_SANITIZED=1 says that it was built with sanitizers: limits of time an
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -228,6 +229,67 @@ class Check(Case):
         self.assertEqual(done.stderr, b"", "a progress bar where there is no terminal")
 
 
+class Drafting(Case):
+    """How the drafter is read and how tokens are chosen: no text depends on the former, every text on the latter."""
+
+    DSPARK = ["--target", TARGET, "--drafter", "demo/pycode-14m-dspark"]
+    SELECT = ["--prompts", PROMPTS, "--filter", "class-03", "--max-tokens", "32"]
+
+    def check_json(self, *arguments):
+        (found,) = objects(self.ok("check", *arguments, *self.SELECT, "--json").stdout)
+        self.assertEqual(found["mismatches"], 0)
+        self.assertGreater(found["tokens"], 40, "enough to say something")
+        self.assertGreater(found["acceptance_length_all"], 1)
+        return found
+
+    def texts(self, *arguments):
+        return objects(self.ok("generate", *arguments, *self.SELECT, "--json").stdout)
+
+    def test_weights_of_every_format(self):
+        for drafter in [PAIR, self.DSPARK]:
+            for weights in ["bf16", "fp8", "nvfp4"]:
+                self.check_json(*drafter, "--drafter-weights", weights)
+
+    def test_the_plan_counts_weights_that_are_not_mapped(self):
+        plans = {weights: self.texts(*PAIR, "--drafter-weights", weights)[-1]["memory"]["plan"]
+                 for weights in ["fp8", "bf16", "nvfp4"]}
+        self.assertNotIn("drafter weights", plans["fp8"], "the file's own format stays mapped")
+        self.assertEqual(plans["nvfp4"]["drafter weights"] * 32, plans["bf16"]["drafter weights"] * 9)
+
+    def test_layout(self):
+        done = self.ok("check", *PAIR, *self.SELECT, "--drafter-layout", "shifted", "--json")
+        (found,) = objects(done.stdout)
+        self.assertEqual(found["mismatches"], 0)
+        self.assertEqual(len(found["acceptance_by_position"]), 8)
+        self.assertIn(b"in place by the config but shifted is asked for", done.stderr)
+        text = self.ok("inspect", DRAFTER, "--drafter-layout", "shifted").stdout.decode()
+        self.assertRegex(text, r"(?m)^  block +8 rows, 8 drafts a cycle \(shifted")
+        self.assertRegex(self.ok("inspect", DRAFTER).stdout.decode(), r"(?m)^  block +8 rows, 7 drafts a cycle \(in place")
+
+    def test_confidence_threshold(self):
+        self.check_json(*self.DSPARK, "--confidence-threshold", 0.6)
+        drafted = []
+        for threshold in [0, 0.6, 1]:
+            done = self.ok("generate", *self.DSPARK, *self.SELECT, "--confidence-threshold", threshold, "--stats")
+            drafted.append(int(re.search(rb"of (\d+) drafts accepted", done.stderr)[1]))
+        self.assertGreater(drafted[0], drafted[1])
+        self.assertGreater(drafted[1], drafted[2])
+        self.ok("bench", *self.DSPARK, "--prompt", "x", "--max-tokens", 8, "--widths", 2, "--repeats", 1,
+                "--confidence-threshold", 0.6)
+
+    def test_penalties_and_bias(self):
+        plain = [entry["ids"] for entry in self.texts(*PAIR)]
+        often = max(set(plain[0]), key=plain[0].count)
+        for flags in [["--repetition-penalty", 1.5], ["--presence-penalty", 2], ["--frequency-penalty", 2],
+                      ["--logit-bias", f"{often}=-100", "--logit-bias", f"{often + 1}=1.5"]]:
+            found = [entry["ids"] for entry in self.texts(*PAIR, *flags)]
+            self.assertNotEqual(found, plain, flags)
+            self.check_json(*PAIR, *flags)
+        self.assertNotIn(often, found[0])
+        self.check_json(*self.DSPARK, "--temperature", 0.9, "--seed", 3, "--repetition-penalty", 1.2,
+                        "--presence-penalty", 0.5, "--frequency-penalty", -0.2, "--logit-bias", f"{often}=2")
+
+
 class Bench(Case):
     def test_json(self):
         done = self.ok("bench", *PAIR, "--prompt", "def main():\n", "--max-tokens", 24, "--widths", "trained,2",
@@ -282,6 +344,29 @@ class BadInput(Case):
         self.refused(2, "--draft-tokens requires --drafter", "generate", *PAIR[:2], *prompt, "--draft-tokens", 2)
         self.refused(2, "--max-positions is 99999, expected 1 to 2048", "generate", *PAIR, *prompt, "--max-positions",
                      99999)
+        for message, flags in {
+            "--drafter-weights: 'int4' is not known, expected bf16, fp8, nvfp4": ["--drafter-weights", "int4"],
+            "--drafter-layout: 'odd' is not known, expected in-place, shifted": ["--drafter-layout", "odd"],
+            "--confidence-threshold: 'x' is not a number": ["--confidence-threshold", "x"],
+            "--confidence-threshold is 1.5, expected 0 to 1": ["--confidence-threshold", "1.5"],
+            "--confidence-threshold is 0.5, expected 0: ": ["--confidence-threshold", "0.5"],
+            "--acceptance: 'both' is not known, expected coupled, ratio": ["--acceptance", "both"],
+            "--repetition-penalty: '1,5' is not a number": ["--repetition-penalty", "1,5"],
+            "--repetition-penalty is 0, expected more than 0 and at most 100": ["--repetition-penalty", "0"],
+            "--presence-penalty is 3, expected -2 to 2": ["--presence-penalty", "3"],
+            "--frequency-penalty is nan, expected -2 to 2": ["--frequency-penalty", "nan"],
+            "--temperature is 101, expected 0 to 100": ["--temperature", "101"],
+            "--logit-bias: '7' is not ID=BIAS": ["--logit-bias", "7"],
+            "--logit-bias: '7=x' is not ID=BIAS": ["--logit-bias", "7=x"],
+            "--logit-bias: '-1=2' is not ID=BIAS": ["--logit-bias=-1=2"],
+            "--logit-bias: id is 9999, expected 0 to 4095": ["--logit-bias", "9999=1"],
+            "--logit-bias of id 7 is 101, expected -100 to 100": ["--logit-bias", "7=101"],
+            "--logit-bias: id 7 is given twice": ["--logit-bias", "7=1", "--logit-bias", "7=2"],
+        }.items():
+            for command in ["generate", "check", "bench"]:
+                self.refused(2, message, command, *PAIR, *prompt, *flags)
+        for flags in [["--drafter-weights", "fp8"], ["--drafter-layout", "shifted"], ["--confidence-threshold", "0"]]:
+            self.refused(2, f"{flags[0]} requires --drafter", "generate", *PAIR[:2], *prompt, *flags)
         self.refused(2, "--stop: the text is empty", "generate", *PAIR, *prompt, "--stop", "")
         self.refused(2, "log level is 'loud'", "generate", *PAIR, *prompt, "--log-level", "loud")
 

@@ -9,7 +9,7 @@ usage: ./test.sh [fast|asan|tsan]
   (nothing)  optimized build, the whole suite
   fast       optimized build, the tests labelled "fast" (about a minute)
   asan       the whole suite under AddressSanitizer and UndefinedBehaviorSanitizer
-  tsan       under ThreadSanitizer, without the tests that decode most: fifty times slower there
+  tsan       the whole suite under ThreadSanitizer
 Installs missing Debian packages, builds into build/<preset>, keeps logs there.
 TEXT
 }
@@ -17,16 +17,12 @@ TEXT
 preset=cpu-release
 run=()
 select=()
-# Under ThreadSanitizer these take an hour together. Their threads are those of the other tests: one pool, one engine.
-too_slow_for_tsan='^(check_demo_.*|demo_pair_tests|e2e_cli|foreign_host|sampling_property_tests|property_tests)$'
 case "${1:-}" in
   "") ;;
   fast) select=(--label-regex '^fast$') ;;
   asan) preset=cpu-debug ;;
   tsan)
     preset=tsan
-    select=(--exclude-regex "$too_slow_for_tsan")
-    echo "left out under ThreadSanitizer, too slow there: $too_slow_for_tsan"
     # ThreadSanitizer needs its shadow memory where address randomization may have put something else.
     if setarch "$(uname -m)" -R true 2>/dev/null; then run=(setarch "$(uname -m)" -R); fi
     ;;

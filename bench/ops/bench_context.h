@@ -13,7 +13,7 @@ class BenchContext {
   explicit BenchContext(int num_threads)
       : pool_(num_threads),
         arena_(Buffer::allocate(size_t{64} << 20, "benchmark arena").value()),
-        context_{&pool_, &arena_} {}
+        context_{&pool_, &arena_, choose_cpu_isa().value()} {}
   operator Context&() { return context_; }  // NOLINT(google-explicit-constructor)
 
  private:

@@ -1,6 +1,7 @@
-// What every op gets: where it runs, its threads, and scratch memory.
+// What every op gets: where it runs, its threads, its instruction set, and scratch memory.
 #pragma once
 
+#include "base/cpu_isa.h"
 #include "base/thread_pool.h"
 #include "tensor/buffer.h"
 
@@ -10,6 +11,7 @@ namespace blockdraft {
 struct Context {
   ThreadPool* threads = nullptr;
   Arena* arena = nullptr;
+  CpuIsa isa = CpuIsa::portable;  // with another one, other bits come out of the ops, from each the same ones always
 };
 
 }  // namespace blockdraft

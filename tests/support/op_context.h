@@ -16,7 +16,9 @@ namespace blockdraft::test {
 class OpContext {
  public:
   explicit OpContext(int num_threads = 1, size_t arena_bytes = size_t{16} << 20)
-      : pool_(num_threads), arena_(Buffer::allocate(arena_bytes, "test arena").value()), context_{&pool_, &arena_} {}
+      : pool_(num_threads),
+        arena_(Buffer::allocate(arena_bytes, "test arena").value()),
+        context_{&pool_, &arena_, choose_cpu_isa().value()} {}
   operator Context&() { return context_; }  // NOLINT(google-explicit-constructor)
   Context* operator->() { return &context_; }
 

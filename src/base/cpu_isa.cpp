@@ -1,0 +1,69 @@
+#include "base/cpu_isa.h"
+
+#include <array>
+#include <cstdlib>
+
+#include "base/error.h"
+
+namespace blockdraft {
+
+namespace {
+
+constexpr std::array kAll{CpuIsa::portable, CpuIsa::avx2, CpuIsa::avx512};
+
+bool supports(CpuIsa isa) {
+#if defined(__x86_64__)
+  switch (isa) {
+    case CpuIsa::portable:
+      return true;
+    case CpuIsa::avx2:
+      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    case CpuIsa::avx512:
+      return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  }
+#endif
+  return isa == CpuIsa::portable;
+}
+
+}  // namespace
+
+const char* name_of(CpuIsa isa) {
+  switch (isa) {
+    case CpuIsa::portable:
+      return "portable";
+    case CpuIsa::avx2:
+      return "avx2";
+    case CpuIsa::avx512:
+      return "avx512";
+  }
+  return "";
+}
+
+CpuIsa best_cpu_isa() {
+  CpuIsa best = CpuIsa::portable;
+  for (const CpuIsa isa : kAll) {
+    if (!supports(isa)) break;
+    best = isa;
+  }
+  return best;
+}
+
+Result<CpuIsa> choose_cpu_isa(std::string_view name) {
+  const char* source = "CPU instruction set";
+  if (name.empty()) {
+    const char* value = std::getenv("BLOCKDRAFT_CPU_ISA");
+    if (value == nullptr || *value == '\0') return best_cpu_isa();
+    name = value;
+    source = "BLOCKDRAFT_CPU_ISA";
+  }
+  for (const CpuIsa isa : kAll) {
+    if (name != name_of(isa)) continue;
+    if (isa <= best_cpu_isa()) return isa;
+    return make_error(Code::unsupported, "{}: '{}' is not supported, this processor has {} at most", source, name,
+                      name_of(best_cpu_isa()));
+  }
+  return make_error(Code::invalid_argument, "{}: '{}' is unknown, expected portable, avx2 or avx512", source, name);
+}
+
+}  // namespace blockdraft

@@ -1,0 +1,26 @@
+// The instruction sets that the CPU kernels are written for, and which one a process uses.
+#pragma once
+
+#include <string_view>
+
+#include "blockdraft/result.h"
+
+namespace blockdraft {
+
+// In order: each has what those before it have.
+enum class CpuIsa {
+  portable,  // what the compiler's baseline has
+  avx2,      // AVX2, FMA, F16C
+  avx512,    // AVX-512 F, BW, DQ, VL
+};
+
+const char* name_of(CpuIsa isa);  // "portable", "avx2", "avx512"
+
+// The last one that this processor and this build have.
+CpuIsa best_cpu_isa();
+
+// The one named, or, if `name` is empty, by the environment variable BLOCKDRAFT_CPU_ISA, or else the best one.
+// Errors: an unknown name; a set that this processor does not have.
+Result<CpuIsa> choose_cpu_isa(std::string_view name = {});
+
+}  // namespace blockdraft

@@ -1,0 +1,23 @@
+#if defined(__x86_64__)
+
+#include <cstring>
+
+#include <immintrin.h>
+
+#include "base/check.h"
+#include "ops/cpu/linear_slice.h"
+#include "ops/cpu/target_options.h"
+#include "tensor/codec.h"
+
+BLOCKDRAFT_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")
+#include "ops/cpu/linear_kernel.h"
+#include "ops/cpu/simd_avx512.h"
+
+namespace blockdraft::cpu {
+
+void multiply_avx512(const LinearArgs& args, const Slice& slice) { multiply<Avx512>(args, slice); }
+
+}  // namespace blockdraft::cpu
+BLOCKDRAFT_TARGET_END
+
+#endif

@@ -34,6 +34,8 @@ struct EngineOptions {
   std::filesystem::path drafter;         // the same; empty: plain decoding
   int32_t draft_tokens = kTrainedWidth;  // drafts asked of a sequence in a cycle: 1 to the trained width
   int32_t threads = 0;                   // 0: one per core
+  std::string cpu_isa;                   // kernels to use: "portable", "avx2" or "avx512"; empty: what the variable
+                                         // BLOCKDRAFT_CPU_ISA says, or the last of these that the processor has
   int32_t max_sequences = 1;             // decoded at once; more requests wait for their turn
   int64_t max_positions = 0;             // prompt and text of a sequence together; 0: the smaller of
                                          // max_position_embeddings and kDefaultMaxPositions
@@ -133,6 +135,7 @@ struct EngineInfo {
   int32_t trained_width = 0;
   int32_t draft_tokens = 0;  // in use; 0 without a drafter
   int32_t threads = 0;
+  std::string cpu_isa;  // "portable", "avx2" or "avx512"
   int32_t max_sequences = 0;
   int64_t max_positions = 0;
   std::vector<MemoryPlanItem> memory_plan;  // what the engine allocates beside the mapped weights

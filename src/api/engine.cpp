@@ -69,6 +69,7 @@ EngineInfo describe(const Models& models, const EngineOptions& options, int64_t 
   const Target& target = *models.target;
   EngineInfo info{.target_kind = target.config().architecture,
                   .threads = models.engine->num_threads(),
+                  .cpu_isa = name_of(models.engine->isa()),
                   .max_sequences = options.max_sequences,
                   .max_positions = max_positions,
                   .mapped_bytes = static_cast<int64_t>(target.mapped_bytes()),
@@ -182,12 +183,14 @@ Result<Engine> Engine::open(const EngineOptions& options) {
   BLOCKDRAFT_TRY(check_range("threads", options.threads, 0, kMaxThreads));
   BLOCKDRAFT_TRY(check_range("max_sequences", options.max_sequences, 1, kMaxSequences));
   BLOCKDRAFT_TRY(check_drafter_options(options));
+  BLOCKDRAFT_ASSIGN(const CpuIsa isa, choose_cpu_isa(options.cpu_isa));
   BLOCKDRAFT_ASSIGN(const TargetConfig config, read_target_config(options.target));
   BLOCKDRAFT_ASSIGN(const int64_t max_positions, positions(options, config));
   BLOCKDRAFT_ASSIGN(Tokenizer tokenizer, Tokenizer::open(options.target));
   BLOCKDRAFT_ASSIGN(Models models, open_models(config, {.target = options.target,
                                                         .drafter = options.drafter,
                                                         .threads = options.threads,
+                                                        .isa = isa,
                                                         .max_sequences = options.max_sequences,
                                                         .max_positions = max_positions,
                                                         .num_real_ids = tokenizer.vocab_size(),

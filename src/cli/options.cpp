@@ -50,6 +50,11 @@ void add_common_flags(CLI::App& app, CommonFlags& flags) {
       ->check(range_check(0, kMaxThreads))
       ->capture_default_str()
       ->group(kCommon);
+  app.add_option("--cpu-isa", flags.cpu_isa,
+                 "Kernels to use: portable, avx2 or avx512; default: BLOCKDRAFT_CPU_ISA, or the last of these that the "
+                 "processor has")
+      ->type_name("NAME")
+      ->group(kCommon);
   app.add_option("--log-level", flags.log_level, "Least important messages to show: debug, info, warning, error or off")
       ->type_name("LEVEL")
       ->capture_default_str()
@@ -166,6 +171,7 @@ EngineOptions engine_options(const CommonFlags& common, const ModelFlags& models
           .drafter = models.drafter,
           .draft_tokens = models.draft_tokens,
           .threads = common.threads,
+          .cpu_isa = common.cpu_isa,
           .max_sequences = models.max_sequences,
           .max_positions = models.max_positions,
           .drafter_weights = models.drafter_weights,
@@ -176,6 +182,7 @@ EngineOptions engine_options(const CommonFlags& common, const ModelFlags& models
 EngineOptions without_drafter(const EngineOptions& options) {
   return {.target = options.target,
           .threads = options.threads,
+          .cpu_isa = options.cpu_isa,
           .max_sequences = options.max_sequences,
           .max_positions = options.max_positions};
 }

@@ -20,6 +20,7 @@ namespace blockdraft {
 struct CommonFlags {
   std::string device = "cpu";
   int32_t threads = 0;
+  std::string cpu_isa;
   std::string log_level = "warning";
   bool json = false;
 };

@@ -26,6 +26,7 @@ Result<Models> open_models(const TargetConfig& config, const ModelOptions& optio
     for (const std::string& warning : drafter_config->warnings) log_warning("{}", warning);
   }
   const TokenEngineOptions engine_options{.threads = options.threads,
+                                          .isa = options.isa,
                                           .max_sequences = options.max_sequences,
                                           .max_positions = options.max_positions,
                                           .max_width = drafter_config ? drafter_config->trained_width() : 0,

@@ -18,6 +18,7 @@ struct ModelOptions {
   std::filesystem::path target;
   std::filesystem::path drafter;  // empty: plain decoding
   int32_t threads = 0;
+  CpuIsa isa = CpuIsa::portable;
   int32_t max_sequences = 1;
   int64_t max_positions = 0;
   int64_t num_real_ids = 0;  // of the tokenizer; rows of the tables beyond them are padding

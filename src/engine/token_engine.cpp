@@ -52,7 +52,7 @@ Status TokenEngine::allocate() {
   const size_t scratch_bytes = cycle_->scratch_bytes() + std::max(target_.scratch_bytes(num_threads), drafter_scratch);
   BLOCKDRAFT_ASSIGN(Buffer scratch, Buffer::allocate(scratch_bytes, "scratch"));
   arena_ = std::make_unique<Arena>(std::move(scratch));
-  context_ = {.threads = &threads_, .arena = arena_.get()};
+  context_ = {.threads = &threads_, .arena = arena_.get(), .isa = options_.isa};
 
   plan_ = {{"target pages", target_.state_bytes()},
            {"context pages", drafter_ == nullptr ? 0 : drafter_->state_bytes()},

@@ -26,7 +26,8 @@ namespace blockdraft {
 inline constexpr int32_t kPrefillRows = 256;
 
 struct TokenEngineOptions {
-  int32_t threads = 0;        // 0: one per core
+  int32_t threads = 0;  // 0: one per core
+  CpuIsa isa = best_cpu_isa();
   int32_t max_sequences = 1;  // decoded at once
   int64_t max_positions = 0;  // prompt and text of a sequence together
   int32_t max_width = 0;      // largest width that a request may ask for
@@ -55,6 +56,7 @@ class TokenEngine {
   const RunTimes& times() const { return times_; }  // of the newest run
   const std::vector<PlanItem>& memory_plan() const { return plan_; }
   int32_t num_threads() const { return threads_.num_threads(); }
+  CpuIsa isa() const { return options_.isa; }
 
  private:
   TokenEngine(Target& target, DraftSource* drafter, const TokenEngineOptions& options);

@@ -103,7 +103,8 @@ Status Drafter::State::allocate_scratch() {
   const size_t bytes = model->scratch_bytes(threads.num_threads());
   BLOCKDRAFT_ASSIGN(Buffer memory, Buffer::allocate(bytes, "scratch"));
   arena = std::make_unique<Arena>(std::move(memory));
-  context = {.threads = &threads, .arena = arena.get()};
+  BLOCKDRAFT_ASSIGN(const CpuIsa isa, choose_cpu_isa());
+  context = {.threads = &threads, .arena = arena.get(), .isa = isa};
   info.threads = threads.num_threads();
   info.scratch_bytes = static_cast<int64_t>(bytes);
   return {};

@@ -64,9 +64,14 @@ int run(const std::vector<std::string>& roots, int threads) {
     fmt::print(stderr, "blockdraft-golden: {}\n", scratch.error().message);
     return 1;
   }
+  const auto isa = choose_cpu_isa();
+  if (!isa) {
+    fmt::print(stderr, "blockdraft-golden: {}\n", isa.error().message);
+    return 1;
+  }
   ThreadPool pool(threads);
   Arena arena(std::move(*scratch));
-  Context context{&pool, &arena};
+  Context context{&pool, &arena, *isa};
   Totals totals;
   for (const std::filesystem::path& folder : find_cases(roots)) report(totals, folder, run_case(context, folder));
   fmt::print("{} passed, {} failed, {} skipped\n", totals.passed, totals.failed, totals.skipped);

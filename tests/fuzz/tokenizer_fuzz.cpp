@@ -1,6 +1,5 @@
 // Input: a first byte that chooses, then the text of a tokenizer.json (even) or text for the demo's tokenizer (odd).
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -37,8 +36,7 @@ void parse_file(std::string_view text) {
 
 const Tokenizer& demo() {
   static const Tokenizer tokenizer = [] {
-    const std::filesystem::path here = __FILE__;
-    auto opened = Tokenizer::open(here.parent_path().parent_path().parent_path() / "demo/pycode-14m");
+    auto opened = Tokenizer::open(BLOCKDRAFT_SOURCE_DIR "/demo/pycode-14m");
     CHECK(opened.ok());
     return *std::move(opened);
   }();

@@ -29,6 +29,17 @@ function(blockdraft_module NAME)
   set_property(GLOBAL APPEND PROPERTY BLOCKDRAFT_MODULES ${NAME})
 endfunction()
 
+# Runs a test of this folder again with each instruction set that BLOCKDRAFT_CPU_ISA may name; skipped, with the reason
+# in its output, where the processor does not have it.
+function(blockdraft_test_each_isa NAME)
+  get_test_property(${NAME} LABELS labels)
+  foreach(isa portable avx2 avx512)
+    add_test(NAME ${NAME}_${isa} COMMAND ${ARGN})
+    set_tests_properties(${NAME}_${isa} PROPERTIES LABELS "${labels}" TIMEOUT 1800
+      ENVIRONMENT BLOCKDRAFT_CPU_ISA=${isa} SKIP_REGULAR_EXPRESSION "is not supported, this processor has")
+  endforeach()
+endfunction()
+
 # blockdraft_test(NAME SOURCES ... MODULES ... [LIBRARIES ...] [LABELS ...] [TIMEOUT seconds])
 # One GoogleTest program; LABELS default to "fast".
 function(blockdraft_test NAME)

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -13,12 +15,20 @@
 
 namespace blockdraft::test {
 
+// What BLOCKDRAFT_CPU_ISA says; the suite runs these tests with each.
+inline CpuIsa isa_under_test() {
+  const auto isa = choose_cpu_isa();
+  if (isa) return *isa;
+  std::fprintf(stderr, "%s\n", isa.error().message.c_str());
+  std::exit(1);
+}
+
 class OpContext {
  public:
   explicit OpContext(int num_threads = 1, size_t arena_bytes = size_t{16} << 20)
       : pool_(num_threads),
         arena_(Buffer::allocate(arena_bytes, "test arena").value()),
-        context_{&pool_, &arena_, choose_cpu_isa().value()} {}
+        context_{&pool_, &arena_, isa_under_test()} {}
   operator Context&() { return context_; }  // NOLINT(google-explicit-constructor)
   Context* operator->() { return &context_; }
 

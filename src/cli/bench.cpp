@@ -173,7 +173,8 @@ Result<int> run_bench(const BenchFlags& flags) {
   BLOCKDRAFT_ASSIGN(Engines engines, open_engines(flags));
   const std::vector<Request> requests = requests_of(prompts, flags.text);
   BLOCKDRAFT_ASSIGN(const BenchResult result, measure(engines, {prompts, requests}, flags));
-  const MachineLimits limits = measure_limits(verify_bytes(result, result.drafted.back()), result.info.threads);
+  const MachineLimits limits = measure_limits(verify_bytes(result, result.drafted.back()), result.info.threads,
+                                              choose_cpu_isa(result.info.cpu_isa).value());
   if (flags.common.json) write_json(json_bench(result, limits, flags.common.device));
   write_human(flags.common.json, human_bench(result, limits));
   return kExitOk;

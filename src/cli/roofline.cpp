@@ -7,11 +7,11 @@
 
 #include "base/thread_pool.h"
 #include "base/timer.h"
+#include "cli/peak.h"
 
 namespace blockdraft {
 namespace {
 
-using FloatVector = float __attribute__((vector_size(16)));
 using WordVector = uint64_t __attribute__((vector_size(16)));
 
 constexpr double kSecondsEach = 0.2;
@@ -62,41 +62,26 @@ double measure_read(ThreadPool& pool, int64_t buffer_bytes) {
   return static_cast<double>(buffer.size() * sizeof(WordVector)) / seconds;
 }
 
-// Twelve chains of value * factor + term: enough to hide the latency of both, few enough for 16 registers.
-constexpr int kChains = 12;
-constexpr int64_t kSteps = 1 << 16;
-
-float multiply_add(FloatVector factor, FloatVector term) {
-  FloatVector value[kChains];
-  for (int i = 0; i < kChains; ++i) value[i] = term * static_cast<float>(i);
-  for (int64_t step = 0; step < kSteps; ++step) {
-#pragma GCC unroll 12
-    for (int i = 0; i < kChains; ++i) value[i] = value[i] * factor + term;
-  }
-  FloatVector total = {};
-  for (const FloatVector& chain : value) total += chain;
-  return total[0] + total[1] + total[2] + total[3];
-}
-
-double measure_flops(ThreadPool& pool) {
+double measure_flops(ThreadPool& pool, CpuIsa isa) {
   // The same amount for each thread; which one takes it is the pool's business.
   const int64_t tasks = int64_t{pool.num_threads()} * 4;
-  const FloatVector factor = {0.5F, 0.5F, 0.5F, 0.5F};
-  const FloatVector term = {1, 2, 3, 4};
-  std::vector<float> sums(static_cast<size_t>(tasks));
+  std::vector<PeakWork> work(static_cast<size_t>(tasks));
   const double seconds = best_seconds([&] {
-    pool.parallel_for(tasks, [&](int64_t task, int) { sums[static_cast<size_t>(task)] = multiply_add(factor, term); });
+    pool.parallel_for(tasks, [&](int64_t task, int) { work[static_cast<size_t>(task)] = multiply_and_add(isa); });
   });
-  for (const float sum : sums) flops_sink = flops_sink + sum;
-  constexpr int64_t kFlopsOfStep = int64_t{kChains} * 4 * 2;
-  return static_cast<double>(tasks * kSteps * kFlopsOfStep) / seconds;
+  double flops = 0;
+  for (const PeakWork& one : work) {
+    flops_sink = flops_sink + one.result;
+    flops += static_cast<double>(one.flops);
+  }
+  return flops / seconds;
 }
 
 }  // namespace
 
-MachineLimits measure_limits(int64_t buffer_bytes, int32_t threads) {
+MachineLimits measure_limits(int64_t buffer_bytes, int32_t threads, CpuIsa isa) {
   ThreadPool pool(threads);
-  return {measure_read(pool, buffer_bytes), measure_flops(pool), buffer_bytes};
+  return {measure_read(pool, buffer_bytes), measure_flops(pool, isa), buffer_bytes};
 }
 
 PassFloor floor_of(int64_t bytes, int64_t flops, const MachineLimits& limits) {

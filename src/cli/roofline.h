@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "base/cpu_isa.h"
+
 namespace blockdraft {
 
 struct MachineLimits {
@@ -12,9 +14,9 @@ struct MachineLimits {
 };
 
 // Reads `buffer_bytes` again and again, the best of several times: a buffer as large as what a pass reads, so that a
-// model that fits into the cache is measured against the cache. Multiplies and adds in float32 with separate roundings
-// on 16-byte vectors, as the kernels do. threads 0: one for each core. Takes about half a second.
-MachineLimits measure_limits(int64_t buffer_bytes, int32_t threads);
+// model that fits into the cache is measured against the cache. Multiplies and adds with the instructions of the
+// kernels for `isa` (cli/peak.h). threads 0: one for each core. Takes about half a second.
+MachineLimits measure_limits(int64_t buffer_bytes, int32_t threads, CpuIsa isa);
 
 // Seconds that a pass needs at least: max(bytes / bandwidth, flops / peak).
 struct PassFloor {

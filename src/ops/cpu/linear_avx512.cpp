@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "ops/cpu/linear_slice.h"
-#include "ops/cpu/target_options.h"
+#include "base/target_options.h"
 #include "tensor/codec.h"
 
 BLOCKDRAFT_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")

@@ -5,8 +5,8 @@
 #include <immintrin.h>
 
 #include "base/check.h"
-#include "ops/cpu/linear_slice.h"
 #include "base/target_options.h"
+#include "ops/cpu/linear_slice.h"
 #include "tensor/codec.h"
 
 BLOCKDRAFT_TARGET_BEGIN("avx2,fma,f16c")

@@ -23,6 +23,7 @@
 
 #include "blockdraft/drafter_files.h"
 #include "blockdraft/result.h"
+#include "blockdraft/sampling.h"
 #include "blockdraft/tokenizer.h"
 
 namespace blockdraft {
@@ -47,12 +48,6 @@ struct EngineOptions {
                                       // the drafter must have a confidence head
 };
 inline constexpr int64_t kDefaultMaxPositions = 4096;
-
-// How drafts are accepted where tokens are drawn. With both, texts have exactly the law of the target.
-enum class Acceptance {
-  coupled,  // the text of a seed is that of plain decoding with the seed
-  ratio,    // drafts are kept with probability min(1, p / q): texts that depend on drafter and width
-};
 
 struct LogitBias {
   int32_t id = 0;

@@ -113,23 +113,16 @@ void Cycle::extend_context(Context& context, std::span<Sequence* const> batch) {
   if (!tap_rows_.empty()) drafter_->extend_context(context, taps_, tap_rows_);
 }
 
-// With coupled acceptance the drafter draws with the target's own noise, so that it often draws the same token.
-DraftSampling Cycle::draft_sampling(const Sequence& sequence) const {
-  const SamplingParams& params = sequence.input.sampling;
-  DraftSampling sampling{.row = sampling_of_row(params, 0), .wants_law = params.uses_ratio()};
-  if (sampling.wants_law) sampling.row.noise.purpose = NoisePurpose::draft;
-  return sampling;
-}
-
 Status Cycle::propose(Context& context, std::span<Sequence* const> batch) {
   requests_.clear();
   for (size_t i = 0; i < batch.size(); ++i) {
     if (widths_[i] == 0) continue;
+    const SamplingParams& sampling = batch[i]->input.sampling;
     requests_.push_back({.slot = batch[i]->slot,
                          .anchor_id = batch[i]->tokens.back(),
                          .position = batch[i]->position(),
                          .width = widths_[i],
-                         .sampling = draft_sampling(*batch[i])});
+                         .sampling = {.row = sampling_of_drafts(sampling), .wants_law = sampling.uses_ratio()}});
   }
   drafts_.resize(static_cast<size_t>(std::accumulate(widths_.begin(), widths_.end(), 0)));
   laws_.assign(drafts_.size(), {});

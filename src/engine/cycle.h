@@ -46,7 +46,6 @@ class Cycle {
  private:
   void choose_widths(std::span<Sequence* const> batch);
   void extend_context(Context& context, std::span<Sequence* const> batch);
-  DraftSampling draft_sampling(const Sequence& sequence) const;
   Status propose(Context& context, std::span<Sequence* const> batch);
   Status require_laws() const;
   void drop_doubtful();

@@ -67,4 +67,10 @@ RowSampling sampling_of_row(const SamplingParams& params, int32_t position) {
       .noise = {.seed = params.seed, .choice = params.choice, .position = position, .purpose = NoisePurpose::coupled}};
 }
 
+RowSampling sampling_of_drafts(const SamplingParams& params) {
+  RowSampling sampling = sampling_of_row(params, 0);
+  if (params.uses_ratio()) sampling.noise.purpose = NoisePurpose::draft;
+  return sampling;
+}
+
 }  // namespace blockdraft

@@ -50,4 +50,8 @@ Status check_sampling(const SamplingParams& params, int64_t num_choices);
 // How the token of a position is drawn. Temperature 0 if it is not.
 RowSampling sampling_of_row(const SamplingParams& params, int32_t position);
 
+// How drafts are drawn. With coupled acceptance the noise is the target's own, so that the drafter often draws the same
+// token; with ratio acceptance drafts have their own. The position is that of each draft.
+RowSampling sampling_of_drafts(const SamplingParams& params);
+
 }  // namespace blockdraft

@@ -23,9 +23,9 @@ void require(const Status& status) {
 int64_t remaining(const Text& text) { return static_cast<int64_t>(text.max_length - text.tokens.size()); }
 
 // Appends the target's tokens as far as drafts, end of text and length allow.
-GreedyAcceptance commit(const Model& model, Text& text, std::span<const int32_t> drafts,
-                        std::span<const int32_t> choices) {
-  const GreedyAcceptance kept = value_of(accept_greedy(drafts, choices, remaining(text), model.stop_ids()));
+AcceptedDrafts commit(const Model& model, Text& text, std::span<const int32_t> drafts,
+                      std::span<const int32_t> choices) {
+  const AcceptedDrafts kept = value_of(accept_greedy(drafts, choices, remaining(text), model.stop_ids()));
   text.tokens.insert(text.tokens.end(), choices.begin(), choices.begin() + kept.produced);
   text.ended = kept.at_stop || kept.at_length;
   return kept;
@@ -54,7 +54,7 @@ std::vector<float> verify(const Model& model, const Drafter& drafter, Text& text
   for (size_t row = 0; row < rows.size(); ++row) {
     choices.push_back(model.choose(&pass.hidden[row * drafter.info().hidden_size]));
   }
-  const GreedyAcceptance kept = commit(model, text, drafts, choices);
+  const AcceptedDrafts kept = commit(model, text, drafts, choices);
   text.cycles.push_back({static_cast<int32_t>(drafts.size()), kept.accepted, kept.produced});
   model.truncate(text.cache, position + kept.produced);
   pass.taps.resize(static_cast<size_t>(kept.produced * drafter.info().tap_columns));

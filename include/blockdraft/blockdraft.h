@@ -94,13 +94,43 @@ typedef struct blockdraft_context_rows {
   int64_t num_rows;
 } blockdraft_context_rows;
 
+typedef enum blockdraft_acceptance { BLOCKDRAFT_COUPLED = 0, BLOCKDRAFT_RATIO = 1 } blockdraft_acceptance;
+
+/* How tokens are drawn; all zeros: the most likely one is taken. */
+typedef struct blockdraft_sampling {
+  float temperature;
+  int32_t top_k; /* 0: all */
+  float top_p;   /* 0: 1, which is off */
+  float min_p;
+  uint64_t seed;
+  uint32_t choice;    /* tells texts of the same seed apart */
+  int32_t acceptance; /* a blockdraft_acceptance */
+} blockdraft_sampling;
+
+/* probabilities[i] is that of ids[i], or of id i if `ids` is NULL; all other ids have 0. count 0: nothing was drawn. */
+typedef struct blockdraft_token_law {
+  const int32_t* ids; /* [count] or NULL */
+  const float* probabilities;
+  size_t count;
+} blockdraft_token_law;
+
 /* Asks for guesses for positions position + 1 .. position + width. */
 typedef struct blockdraft_draft_query {
   int64_t sequence;
   int32_t anchor_id; /* the newest committed token */
   int32_t position;  /* of the anchor: the end of the sequence's context */
   int32_t width;     /* 1 to trained_width */
+  blockdraft_sampling sampling;
 } blockdraft_draft_query;
+
+/* Arrays of the caller for all that is proposed, one query after the other. Each but `ids` may be NULL. */
+typedef struct blockdraft_drafts {
+  int32_t* ids;               /* [sum of the widths] */
+  int32_t* kept_widths;       /* [num_queries] leading drafts that are worth verifying */
+  float* confidences;         /* [sum of the widths]; stays as it is without a confidence head */
+  blockdraft_token_law* laws; /* [sum of the widths] what each draft was drawn from, with BLOCKDRAFT_RATIO; count 0
+                                 otherwise. Their arrays are the drafter's, until its next propose or close */
+} blockdraft_drafts;
 
 typedef struct blockdraft_drafter blockdraft_drafter;
 
@@ -122,27 +152,52 @@ blockdraft_code blockdraft_drafter_extend_context(blockdraft_drafter* drafter, c
                                                   const blockdraft_context_rows* rows, size_t num_rows,
                                                   blockdraft_error* error);
 
-/* queries: [num_queries], each of another sequence. All that is proposed is written one query after the other:
- *   ids, confidences [sum of the widths]; confidences may be NULL, and stays as it is without a confidence head;
- *   kept_widths [num_queries], leading drafts that are worth verifying; may be NULL. */
+/* queries: [num_queries], each of another sequence. */
 blockdraft_code blockdraft_drafter_propose(blockdraft_drafter* drafter, const blockdraft_draft_query* queries,
-                                           size_t num_queries, int32_t* ids, int32_t* kept_widths, float* confidences,
-                                           blockdraft_error* error);
+                                           size_t num_queries, const blockdraft_drafts* out, blockdraft_error* error);
 
 blockdraft_code blockdraft_drafter_rewind(blockdraft_drafter* drafter, int64_t sequence, int32_t position,
                                           blockdraft_error* error);
 
-typedef struct blockdraft_greedy_acceptance {
-  int32_t accepted;  /* drafts that agree with the target, whether or not they fit */
-  int32_t produced;  /* tokens to append: choices[0 .. produced - 1] */
+typedef struct blockdraft_accepted_drafts {
+  int32_t accepted;  /* leading drafts that are kept, whether or not they fit */
+  int32_t produced;  /* tokens to append */
   int32_t at_stop;   /* 1: the last of them is a stop token */
   int32_t at_length; /* 1: none may follow */
-} blockdraft_greedy_acceptance;
+} blockdraft_accepted_drafts;
 
-/* drafts: [num_drafts]; choices: [num_drafts + 1], the target's own tokens; stop_ids: [num_stop_ids]. */
+/* drafts: [num_drafts]; choices: [num_drafts + 1], the target's own tokens; stop_ids: [num_stop_ids]. The tokens to
+ * append are choices[0 .. produced - 1]. */
 blockdraft_code blockdraft_accept_greedy(const int32_t* drafts, size_t num_drafts, const int32_t* choices,
                                          int64_t remaining, const int32_t* stop_ids, size_t num_stop_ids,
-                                         blockdraft_greedy_acceptance* out, blockdraft_error* error);
+                                         blockdraft_accepted_drafts* out, blockdraft_error* error);
+
+/* The target's token of a position, by logits [num_ids]. `sampling` may be NULL: all zeros. */
+blockdraft_code blockdraft_choose_token(const float* logits, size_t num_ids, const blockdraft_sampling* sampling,
+                                        int32_t position, int32_t* out, blockdraft_error* error);
+
+/* logits [num_ids] to the law that `sampling` draws from, in place; after a failure the row is unspecified. */
+blockdraft_code blockdraft_to_probabilities(float* logits, size_t num_ids, const blockdraft_sampling* sampling,
+                                            blockdraft_error* error);
+
+typedef struct blockdraft_ratio_trial {
+  const int32_t* drafts;            /* [num_drafts] */
+  const blockdraft_token_law* laws; /* [num_drafts] of blockdraft_drafts; count 0: the draft was certain */
+  size_t num_drafts;
+  float* probabilities; /* [num_drafts + 1, num_ids], the target's laws; the row of the first draft that is not kept is
+                           overwritten */
+  size_t num_ids;
+  int32_t position; /* of the anchor */
+  uint64_t seed;    /* of the query's sampling */
+  uint32_t choice;  /* the same */
+  int64_t remaining;
+  const int32_t* stop_ids; /* [num_stop_ids] */
+  size_t num_stop_ids;
+} blockdraft_ratio_trial;
+
+/* tokens: [num_drafts + 1], of which the first `produced` are written. */
+blockdraft_code blockdraft_accept_ratio(const blockdraft_ratio_trial* trial, int32_t* tokens,
+                                        blockdraft_accepted_drafts* out, blockdraft_error* error);
 
 #ifdef __cplusplus
 }

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "blockdraft/result.h"
+#include "blockdraft/sampling.h"
 
 namespace blockdraft {
 
@@ -85,6 +86,7 @@ struct DrafterInfo {
   int64_t mapped_bytes = 0;   // weights, mapped from their files
   int64_t context_bytes = 0;  // K/V of all sequences
   int64_t scratch_bytes = 0;
+  int64_t law_bytes = 0;              // laws of drafts: allocated by the first query that wants them, 0 before
   std::vector<std::string> warnings;  // what the config leaves open or says twice, one line each
 };
 
@@ -105,6 +107,10 @@ struct DraftQuery {
   int32_t anchor_id = 0;  // 0 to num_real_ids - 1
   int32_t position = 0;   // of the anchor: the end of the sequence's context
   int32_t width = 0;      // 1 to trained_width()
+  // How drafts are drawn; at temperature 0 they are the drafter's most likely ones. With Acceptance::coupled they are
+  // drawn with the noise of choose_token (accept.h), with Acceptance::ratio with noise of their own and handed out with
+  // their laws. DFlash draws after all filters, DFlash2 and DSpark by the temperature alone.
+  Sampling sampling{};
 };
 
 struct Proposal {
@@ -112,6 +118,9 @@ struct Proposal {
   int32_t kept_width = 0;          // leading drafts that are worth verifying: all, or those the threshold leaves
   std::vector<float> confidences;  // [width], 0 to 1: that a draft is accepted if those before it are; empty without a
                                    // confidence head
+  std::vector<TokenLaw> laws;      // [width] what each draft was drawn from, given those before it, if drawn with
+                                   // Acceptance::ratio; else empty. Their arrays are the drafter's, until the next
+                                   // propose() and as long as the Drafter lives
 };
 
 // Owns the drafter's weights, the context K/V of its sequences, and threads. Moves only. One call at a time; different
@@ -142,10 +151,9 @@ class Drafter {
   // of a batch. Also invalid_argument for rows outside of `taps`.
   Status extend_context(std::span<const float> taps, std::span<const ContextRows> rows);
 
-  // One block pass for all queries, each of another sequence; drafts are the drafter's most likely ones. `proposals` is
-  // resized to the queries, in their order; its memory is used again. Errors: invalid_argument for a query out of
-  // range, naming it; limit_exceeded if position + width is not below max_positions; numeric if a draft logit is not a
-  // number.
+  // One block pass for all queries, each of another sequence. `proposals` is resized to the queries, in their order;
+  // its memory is used again. Errors: invalid_argument for a query out of range, naming it; limit_exceeded if position
+  // + width is not below max_positions; numeric if a draft logit is not a number; out_of_memory for laws.
   Status propose(std::span<const DraftQuery> queries, std::vector<Proposal>& proposals);
 
   // Drops the context from `position` on, so that it can be extended from there with other taps. Rejected drafts need

@@ -133,12 +133,61 @@ Result<std::span<const float>> taps_of(const Drafter& drafter, const float* taps
   return std::span(taps, static_cast<size_t>(tap_rows * drafter.info().tap_columns));
 }
 
-void write_proposals(const std::vector<Proposal>& proposals, int32_t* ids, int32_t* kept_widths, float* confidences) {
-  for (const Proposal& proposal : proposals) {
-    ids = std::ranges::copy(proposal.ids, ids).out;
-    if (kept_widths != nullptr) *kept_widths++ = proposal.kept_width;
-    if (confidences != nullptr) confidences = std::ranges::copy(proposal.confidences, confidences).out;
+Sampling sampling_of(const blockdraft_sampling& sampling) {
+  return {.temperature = sampling.temperature,
+          .top_k = sampling.top_k,
+          .top_p = sampling.top_p == 0.0f ? 1.0f : sampling.top_p,
+          .min_p = sampling.min_p,
+          .seed = sampling.seed,
+          .choice = sampling.choice,
+          .acceptance = static_cast<Acceptance>(sampling.acceptance)};
+}
+
+Sampling sampling_of(const blockdraft_sampling* sampling) {
+  return sampling == nullptr ? Sampling{} : sampling_of(*sampling);
+}
+
+blockdraft_token_law law_of(const TokenLaw& law) {
+  return {.ids = law.ids.empty() ? nullptr : law.ids.data(),
+          .probabilities = law.probabilities.data(),
+          .count = law.probabilities.size()};
+}
+
+Status check_law(const blockdraft_token_law& law) { return require(law.probabilities, law.count, "probabilities"); }
+
+TokenLaw law_of(const blockdraft_token_law& law) {
+  return {.ids = {law.ids, law.ids == nullptr ? 0 : law.count}, .probabilities = {law.probabilities, law.count}};
+}
+
+// One entry a draft, zeros where none was drawn.
+void write_laws(const Proposal& proposal, blockdraft_token_law*& out) {
+  if (proposal.laws.empty()) {
+    out = std::fill_n(out, proposal.ids.size(), blockdraft_token_law{});
+  } else {
+    for (const TokenLaw& law : proposal.laws) *out++ = law_of(law);
   }
+}
+
+void write_proposals(const std::vector<Proposal>& proposals, blockdraft_drafts out) {
+  for (const Proposal& proposal : proposals) {
+    out.ids = std::ranges::copy(proposal.ids, out.ids).out;
+    if (out.kept_widths != nullptr) *out.kept_widths++ = proposal.kept_width;
+    if (out.confidences != nullptr) out.confidences = std::ranges::copy(proposal.confidences, out.confidences).out;
+    if (out.laws != nullptr) write_laws(proposal, out.laws);
+  }
+}
+
+blockdraft_accepted_drafts accepted_of(const AcceptedDrafts& kept) {
+  return {.accepted = kept.accepted, .produced = kept.produced, .at_stop = kept.at_stop, .at_length = kept.at_length};
+}
+
+// Rows of a trial; a size that no memory has is refused.
+Result<std::span<float>> rows_of(const blockdraft_ratio_trial& trial) {
+  const size_t most = PTRDIFF_MAX / sizeof(float) / (trial.num_drafts + 1);
+  if (trial.num_ids > most) {
+    return make_error(Code::invalid_argument, "num_ids is {}, expected 1 to {}", trial.num_ids, most);
+  }
+  return std::span(trial.probabilities, trial.num_ids * (trial.num_drafts + 1));
 }
 
 }  // namespace
@@ -216,18 +265,19 @@ blockdraft_code blockdraft_drafter_extend_context(blockdraft_drafter* drafter, c
 }
 
 blockdraft_code blockdraft_drafter_propose(blockdraft_drafter* drafter, const blockdraft_draft_query* queries,
-                                           size_t num_queries, int32_t* ids, int32_t* kept_widths, float* confidences,
-                                           blockdraft_error* error) {
+                                           size_t num_queries, const blockdraft_drafts* out, blockdraft_error* error) {
   return guarded(error, [&]() -> Status {
     BLOCKDRAFT_TRY(require(drafter, "drafter"));
     BLOCKDRAFT_TRY(require(queries, num_queries, "queries"));
-    BLOCKDRAFT_TRY(require(ids, num_queries, "ids"));
+    BLOCKDRAFT_TRY(require(out, "out"));
+    BLOCKDRAFT_TRY(require(out->ids, num_queries, "ids"));
     drafter->queries.clear();
     for (const blockdraft_draft_query& query : std::span(queries, num_queries)) {
-      drafter->queries.push_back({SequenceId{query.sequence}, query.anchor_id, query.position, query.width});
+      drafter->queries.push_back(
+          {SequenceId{query.sequence}, query.anchor_id, query.position, query.width, sampling_of(query.sampling)});
     }
     BLOCKDRAFT_TRY(drafter->drafter.propose(drafter->queries, drafter->proposals));
-    write_proposals(drafter->proposals, ids, kept_widths, confidences);
+    write_proposals(drafter->proposals, *out);
     return {};
   });
 }
@@ -242,15 +292,65 @@ blockdraft_code blockdraft_drafter_rewind(blockdraft_drafter* drafter, int64_t s
 
 blockdraft_code blockdraft_accept_greedy(const int32_t* drafts, size_t num_drafts, const int32_t* choices,
                                          int64_t remaining, const int32_t* stop_ids, size_t num_stop_ids,
-                                         blockdraft_greedy_acceptance* out, blockdraft_error* error) {
+                                         blockdraft_accepted_drafts* out, blockdraft_error* error) {
   return guarded(error, [&]() -> Status {
     BLOCKDRAFT_TRY(require(drafts, num_drafts, "drafts"));
     BLOCKDRAFT_TRY(require(choices, "choices"));
     BLOCKDRAFT_TRY(require(stop_ids, num_stop_ids, "stop_ids"));
     BLOCKDRAFT_TRY(require(out, "out"));
-    BLOCKDRAFT_ASSIGN(const GreedyAcceptance kept, accept_greedy({drafts, num_drafts}, {choices, num_drafts + 1},
-                                                                 remaining, {stop_ids, num_stop_ids}));
-    *out = {.accepted = kept.accepted, .produced = kept.produced, .at_stop = kept.at_stop, .at_length = kept.at_length};
+    BLOCKDRAFT_ASSIGN(const AcceptedDrafts kept, accept_greedy({drafts, num_drafts}, {choices, num_drafts + 1},
+                                                               remaining, {stop_ids, num_stop_ids}));
+    *out = accepted_of(kept);
+    return {};
+  });
+}
+
+blockdraft_code blockdraft_choose_token(const float* logits, size_t num_ids, const blockdraft_sampling* sampling,
+                                        int32_t position, int32_t* out, blockdraft_error* error) {
+  return guarded(error, [&]() -> Status {
+    BLOCKDRAFT_TRY(require(logits, "logits"));
+    BLOCKDRAFT_TRY(require(out, "out"));
+    BLOCKDRAFT_ASSIGN(*out, choose_token({logits, num_ids}, sampling_of(sampling), position));
+    return {};
+  });
+}
+
+blockdraft_code blockdraft_to_probabilities(float* logits, size_t num_ids, const blockdraft_sampling* sampling,
+                                            blockdraft_error* error) {
+  return guarded(error, [&]() -> Status {
+    BLOCKDRAFT_TRY(require(logits, "logits"));
+    return to_probabilities({logits, num_ids}, sampling_of(sampling));
+  });
+}
+
+blockdraft_code blockdraft_accept_ratio(const blockdraft_ratio_trial* trial, int32_t* tokens,
+                                        blockdraft_accepted_drafts* out, blockdraft_error* error) {
+  return guarded(error, [&]() -> Status {
+    BLOCKDRAFT_TRY(require(trial, "trial"));
+    BLOCKDRAFT_TRY(require(trial->drafts, trial->num_drafts, "drafts"));
+    BLOCKDRAFT_TRY(require(trial->laws, trial->num_drafts, "laws"));
+    BLOCKDRAFT_TRY(require(trial->probabilities, "probabilities"));
+    BLOCKDRAFT_TRY(require(trial->stop_ids, trial->num_stop_ids, "stop_ids"));
+    BLOCKDRAFT_TRY(require(tokens, "tokens"));
+    BLOCKDRAFT_TRY(require(out, "out"));
+    std::vector<TokenLaw> laws;
+    for (const blockdraft_token_law& law : std::span(trial->laws, trial->num_drafts)) {
+      BLOCKDRAFT_TRY(check_law(law));
+      laws.push_back(law_of(law));
+    }
+    BLOCKDRAFT_ASSIGN(const std::span<float> rows, rows_of(*trial));
+    std::vector<int32_t> kept_tokens;
+    BLOCKDRAFT_ASSIGN(const AcceptedDrafts kept, accept_ratio({.drafts = {trial->drafts, trial->num_drafts},
+                                                               .laws = laws,
+                                                               .probabilities = rows,
+                                                               .position = trial->position,
+                                                               .seed = trial->seed,
+                                                               .choice = trial->choice,
+                                                               .remaining = trial->remaining,
+                                                               .stop_ids = {trial->stop_ids, trial->num_stop_ids}},
+                                                              kept_tokens));
+    std::ranges::copy(kept_tokens, tokens);
+    *out = accepted_of(kept);
     return {};
   });
 }

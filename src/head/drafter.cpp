@@ -1,6 +1,7 @@
 #include "blockdraft/drafter.h"
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "base/thread_pool.h"
 #include "draft/draft_model.h"
 #include "draft/pairing.h"
+#include "head/host_sampling.h"
 #include "head/sequence_table.h"
 #include "head/target_views.h"
 #include "tensor/buffer.h"
@@ -64,6 +66,19 @@ DrafterInfo describe(const DraftModel& model, const DrafterLimits& limits) {
           .warnings = config.warnings};
 }
 
+bool wants_law(const DraftRequest& request) { return request.sampling.wants_law; }
+
+TokenLaw law_of(const ProbabilityRow& row) {
+  const auto count = static_cast<size_t>(row.count);
+  return {.ids = {row.ids, row.ids == nullptr ? 0 : count}, .probabilities = {row.values, count}};
+}
+
+template <class T>
+void assign_part(std::vector<T>& to, const std::vector<T>& from, size_t first, size_t count) {
+  const auto part = std::span(from).subspan(count == 0 ? 0 : first, count);
+  to.assign(part.begin(), part.end());
+}
+
 }  // namespace
 
 struct Drafter::State {
@@ -76,12 +91,13 @@ struct Drafter::State {
         named(static_cast<size_t>(info.max_sequences), false) {}
 
   Status allocate_scratch();
+  Status reserve_laws();
   Result<int32_t> slot_named_once(SequenceId sequence);
   Result<TapRows> check(const ContextRows& rows, int64_t rows_given);
   Result<DraftRequest> check(const DraftQuery& query, size_t index);
   Status extend(std::span<const float> taps, std::span<const ContextRows> rows);
   Status propose(std::span<const DraftQuery> queries, std::vector<Proposal>& proposals);
-  void hand_out(std::span<const DraftQuery> queries, std::vector<Proposal>& proposals) const;
+  void hand_out(std::vector<Proposal>& proposals) const;
 
   std::unique_ptr<DraftModel> model;
   DrafterInfo info;
@@ -97,6 +113,8 @@ struct Drafter::State {
   std::vector<DraftRequest> requests;
   std::vector<int32_t> ids, widths;
   std::vector<float> confidences;
+  std::vector<ProbabilityRow> laws;
+  Arena law_memory{Buffer{}};  // of the newest propose()
 };
 
 Status Drafter::State::allocate_scratch() {
@@ -107,6 +125,16 @@ Status Drafter::State::allocate_scratch() {
   context = {.threads = &threads, .arena = arena.get(), .isa = isa};
   info.threads = threads.num_threads();
   info.scratch_bytes = static_cast<int64_t>(bytes);
+  return {};
+}
+
+// What only drafts with laws need is allocated with the first of them, for any call that may come.
+Status Drafter::State::reserve_laws() {
+  if (law_memory.size_bytes() > 0 || std::ranges::none_of(requests, wants_law)) return {};
+  const size_t bytes = model->law_bytes(int64_t{info.max_sequences} * info.trained_width);
+  BLOCKDRAFT_ASSIGN(Buffer memory, Buffer::allocate(bytes, "laws of drafts"));
+  law_memory = Arena(std::move(memory));
+  info.law_bytes = static_cast<int64_t>(bytes);
   return {};
 }
 
@@ -177,7 +205,13 @@ Result<DraftRequest> Drafter::State::check(const DraftQuery& query, size_t index
     return make_error(Code::limit_exceeded, "query {}: drafts up to position {}, max_positions is {}", index,
                       length + query.width, info.max_positions);
   }
-  return DraftRequest{slot, query.anchor_id, query.position, query.width};
+  const Result<SamplingParams> sampling = sampling_params(query.sampling);
+  if (!sampling) return make_error(sampling.error().code, "query {}: {}", index, sampling.error().message);
+  return DraftRequest{.slot = slot,
+                      .anchor_id = query.anchor_id,
+                      .position = query.position,
+                      .width = query.width,
+                      .sampling = {.row = sampling_of_drafts(*sampling), .wants_law = sampling->uses_ratio()}};
 }
 
 Status Drafter::State::propose(std::span<const DraftQuery> queries, std::vector<Proposal>& proposals) {
@@ -192,26 +226,32 @@ Status Drafter::State::propose(std::span<const DraftQuery> queries, std::vector<
   ids.resize(drafts);
   widths.resize(queries.size());
   confidences.resize(info.has_confidence ? drafts : 0);
+  laws.assign(drafts, {});
+  BLOCKDRAFT_TRY(reserve_laws());
+  const ArenaScope whole(law_memory);  // what lies in it stays as it is until the next call takes it
   if (!queries.empty()) {
-    BLOCKDRAFT_TRY(model->propose(context, requests, {.ids = ids, .widths = widths, .confidences = confidences}));
+    BLOCKDRAFT_TRY(model->propose(
+        context, requests,
+        {.ids = ids, .widths = widths, .confidences = confidences, .laws = laws, .law_memory = &law_memory}));
   }
-  hand_out(queries, proposals);
+  hand_out(proposals);
   return {};
 }
 
-void Drafter::State::hand_out(std::span<const DraftQuery> queries, std::vector<Proposal>& proposals) const {
-  proposals.resize(queries.size());
-  auto id = ids.begin();
-  auto confidence = confidences.begin();
-  for (size_t i = 0; i < queries.size(); ++i) {
-    const int32_t width = queries[i].width;
-    proposals[i].ids.assign(id, id + width);
-    proposals[i].kept_width = widths[i];
-    proposals[i].confidences.clear();
-    id += width;
-    if (!info.has_confidence) continue;
-    proposals[i].confidences.assign(confidence, confidence + width);
-    confidence += width;
+void Drafter::State::hand_out(std::vector<Proposal>& proposals) const {
+  proposals.resize(requests.size());
+  size_t first = 0;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const auto width = static_cast<size_t>(requests[i].width);
+    Proposal& proposal = proposals[i];
+    assign_part(proposal.ids, ids, first, width);
+    proposal.kept_width = widths[i];
+    assign_part(proposal.confidences, confidences, first, info.has_confidence ? width : 0);
+    proposal.laws.clear();
+    if (wants_law(requests[i])) {
+      std::ranges::transform(std::span(laws).subspan(first, width), std::back_inserter(proposal.laws), law_of);
+    }
+    first += width;
   }
 }
 

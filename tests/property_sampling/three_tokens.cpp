@@ -12,11 +12,10 @@ namespace {
 
 constexpr int64_t kRows = kLawIds + 2;
 constexpr TinyStack kStack{.layers = 1, .hidden = 16, .heads = 2, .kv_heads = 1, .head_dim = 8, .inner = 16};
-const std::vector<int32_t> kPrompt = {3, 1, 3};
 
 std::vector<double> adjusted(std::vector<double> logits, const SamplingParams& sampling,
                              std::span<const int32_t> text) {
-  const auto generated = text.subspan(kPrompt.size());
+  const auto generated = text.subspan(kLawPrompt.size());
   for (int32_t id = 0; id < kLawIds; ++id) {
     double& logit = logits[static_cast<size_t>(id)];
     for (const IdBias& bias : sampling.logit_bias) {
@@ -53,7 +52,7 @@ Law law_after(const NaiveTarget& target, std::span<const int32_t> text, const Sa
 
 void extend(const NaiveTarget& target, const SamplingParams& sampling, std::vector<int32_t>& text, double probability,
             Law& law) {
-  if (text.size() == kPrompt.size() + 3) {
+  if (text.size() == kLawPrompt.size() + 3) {
     law.push_back(probability);
     return;
   }
@@ -116,7 +115,7 @@ const std::vector<LawCase>& law_cases() {
 
 Law law_of_three_tokens(const SamplingParams& sampling) {
   const NaiveTarget target(LawModels::get().target());
-  std::vector<int32_t> text = kPrompt;
+  std::vector<int32_t> text = kLawPrompt;
   Law law;
   extend(target, sampling, text, 1.0, law);
   return law;
@@ -135,7 +134,7 @@ ThreeTokens draw_three_tokens(Decoder& decoder, const SamplingParams& sampling, 
                               const std::vector<int32_t>& widths) {
   std::vector<TokenRequest> requests;
   for (int64_t i = 0; i < texts; ++i) {
-    requests.push_back({.prompt_ids = kPrompt,
+    requests.push_back({.prompt_ids = kLawPrompt,
                         .max_tokens = 5,
                         .width = widths[static_cast<size_t>(i) % widths.size()],
                         .sampling = sampling});

@@ -18,6 +18,7 @@ namespace blockdraft::test {
 
 inline constexpr int32_t kLawIds = 10;  // of the target's 12: then a row of padding, and the drafters' mask
 inline constexpr int32_t kLawWidth = 3;
+inline const std::vector<int32_t> kLawPrompt = {3, 1, 3};
 
 class LawModels {
  public:

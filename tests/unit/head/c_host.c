@@ -5,6 +5,7 @@ static blockdraft_code draft(blockdraft_drafter* drafter, const float* taps, int
   blockdraft_drafter_info info;
   blockdraft_context_rows rows = {0};
   blockdraft_draft_query query = {0};
+  blockdraft_drafts drafts = {0};
   int64_t sequence;
   int32_t kept, found;
   blockdraft_code code = blockdraft_drafter_get_info(drafter, &info, error);
@@ -19,7 +20,10 @@ static blockdraft_code draft(blockdraft_drafter* drafter, const float* taps, int
   query.anchor_id = anchor_id;
   query.position = length;
   query.width = info.trained_width;
-  code = blockdraft_drafter_propose(drafter, &query, 1, ids, &kept, confidences, error);
+  drafts.ids = ids;
+  drafts.kept_widths = &kept;
+  drafts.confidences = confidences;
+  code = blockdraft_drafter_propose(drafter, &query, 1, &drafts, error);
   if (code != BLOCKDRAFT_OK) return code;
   if (kept != info.trained_width) return BLOCKDRAFT_NUMERIC;
   code = blockdraft_drafter_rewind(drafter, sequence, length - 1, error);

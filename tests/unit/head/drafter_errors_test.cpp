@@ -61,6 +61,20 @@ TEST_F(DrafterErrors, ViewsThatCannotBe) {
   refused([](TargetTensors& t) { t.num_layers = 12; }, Code::mismatch, {"config.json", "decoder layers", "12"});
 }
 
+TEST_F(DrafterErrors, SamplingOutOfRange) {
+  ASSERT_TRUE(drafter_.extend_context(sequence_, fixture_.taps(0, 4), 0));
+  const auto refused = [&](const Sampling& sampling, std::string_view message) {
+    expect_error(propose({sequence_, 3, 4, 2, sampling}), Code::invalid_argument, {message});
+  };
+  refused({.temperature = 101}, "query 0: temperature is 101, expected 0 to 100");
+  refused({.temperature = std::numeric_limits<float>::quiet_NaN()}, "query 0: temperature is nan");
+  refused({.top_k = -1}, "query 0: top_k is -1, expected 0");
+  refused({.top_p = 0}, "query 0: top_p is 0, expected more than 0 and at most 1");
+  refused({.min_p = 2}, "query 0: min_p is 2, expected 0 to 1");
+  refused({.acceptance = static_cast<Acceptance>(5)}, "query 0: acceptance is 5, expected coupled or ratio");
+  ASSERT_TRUE(propose({sequence_, 3, 4, 2}));
+}
+
 TEST_F(DrafterErrors, SequencesThatAreNotOpen) {
   const std::string_view message = "sequence 77 is not open";
   const SequenceId stranger{77};

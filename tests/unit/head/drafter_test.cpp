@@ -160,6 +160,46 @@ TEST(Drafter, GivesTheRecordedConfidences) {
   }
 }
 
+// What a family draws from, and what it says that it drew from, are compared in tests/property_sampling.
+TEST_P(DrafterOfAnyFamily, HandsOutTheLawOfEveryDraftThatIsTestedByRatio) {
+  const GoldenCycle& cycle = fixture_.cycles()[1];
+  const GoldenCycle& other = fixture_.cycles()[2];
+  DraftQuery drawn = query(start(cycle.length), cycle);
+  const DraftQuery greedy = query(start(other.length), other);
+  drawn.sampling = {.temperature = 1.0f, .seed = 9, .acceptance = Acceptance::ratio};
+  EXPECT_EQ(drafter_.info().law_bytes, 0);
+  const std::vector<DraftQuery> queries{greedy, drawn};
+  std::vector<Proposal> proposals;
+  ASSERT_TRUE(drafter_.propose(queries, proposals));
+  EXPECT_GT(drafter_.info().law_bytes, 0);
+  EXPECT_THAT(proposals[0].ids, ElementsAreArray(other.drafts));
+  EXPECT_THAT(proposals[0].laws, IsEmpty());
+  ASSERT_EQ(proposals[1].laws.size(), proposals[1].ids.size());
+  for (size_t i = 0; i < proposals[1].ids.size(); ++i) {
+    const TokenLaw& law = proposals[1].laws[i];
+    double sum = 0;
+    for (const float p : law.probabilities) sum += static_cast<double>(p);
+    EXPECT_NEAR(sum, 1.0, 1e-5);
+    const int32_t id = proposals[1].ids[i];
+    const auto place = law.ids.empty() ? id : std::ranges::find(law.ids, id) - law.ids.begin();
+    ASSERT_LT(place, std::ssize(law.probabilities));
+    EXPECT_GT(law.probabilities[static_cast<size_t>(place)], 0.0f);
+  }
+  const Proposal together = proposals[1];
+  std::vector<std::vector<float>> laws;  // the arrays are the drafter's
+  for (const TokenLaw& law : together.laws) laws.emplace_back(law.probabilities.begin(), law.probabilities.end());
+  const Proposal alone = propose_one(drafter_, drawn);
+  EXPECT_EQ(alone.ids, together.ids);
+  for (size_t i = 0; i < laws.size(); ++i) EXPECT_THAT(alone.laws[i].probabilities, ElementsAreArray(laws[i]));
+
+  drawn.sampling.acceptance = Acceptance::coupled;
+  const Proposal coupled = propose_one(drafter_, drawn);
+  EXPECT_NE(coupled.ids, together.ids) << "ratio drafts have noise of their own";
+  EXPECT_THAT(coupled.laws, IsEmpty());
+  drawn.sampling.temperature = 0.0f;
+  EXPECT_THAT(propose_one(drafter_, drawn).ids, ElementsAreArray(cycle.drafts));
+}
+
 TEST(Drafter, OtherFamiliesHaveNoConfidences) {
   const HeadFixture fixture("dflash_plain");
   Drafter drafter = fixture.open();

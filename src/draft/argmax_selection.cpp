@@ -3,6 +3,7 @@
 #include "draft/draft_vocabulary.h"
 #include "draft/row_sampling.h"
 #include "ops/argmax.h"
+#include "tensor/recorder.h"
 
 namespace blockdraft {
 namespace {
@@ -15,6 +16,7 @@ void draw(Context& context, const SelectionInput& input, const Drafts& drafts) {
   const int32_t* target_ids = input.draft_to_target.empty() ? nullptr : input.draft_to_target.data();
   const int32_t* owners = owners_of_drafts(*context.arena, input.requests);
   for_each_logit_group(context, input.hidden, input.head, [&](int64_t first, const TensorView& logits) {
+    record(context, "logits", logits);
     int32_t* ids = drafts.ids.data() + first;
     argmax(context, ids, logits, num_choices);
     to_scores(context, logits, num_choices, samplings + first);
@@ -34,7 +36,10 @@ void ArgmaxSelection::select(Context& context, const SelectionInput& input, cons
   if (any_drawn(input.requests)) {
     draw(context, input, drafts);
   } else {
-    head_argmax(context, drafts.ids.data(), input.hidden, input.head);
+    for_each_logit_group(context, input.hidden, input.head, [&](int64_t first, const TensorView& logits) {
+      record(context, "logits", logits);
+      argmax(context, drafts.ids.data() + first, logits, input.head.num_choices);
+    });
   }
   to_target_ids(drafts.ids, input.draft_to_target);
   propose_all(input.requests, drafts.widths);

@@ -8,6 +8,7 @@
 #include "ops/candidate_walk.h"
 #include "ops/linear.h"
 #include "ops/top_k.h"
+#include "tensor/recorder.h"
 
 namespace blockdraft {
 namespace {
@@ -15,6 +16,7 @@ namespace {
 // Ids and logits of the best candidates of every row.
 void find_candidates(Context& context, const SelectionInput& input, int32_t* ids, TensorView unary) {
   for_each_logit_group(context, input.hidden, input.head, [&](int64_t first, const TensorView& logits) {
+    record(context, "logits", logits);
     top_k(context, ids + first * unary.dim(1), rows_of(unary, first, logits.dim(0)), logits, input.head.num_choices);
   });
 }
@@ -102,10 +104,8 @@ void CandidateSelection::select(Context& context, const SelectionInput& input, c
                            .num_sequences = num_sequences});
   propose_all(input.requests, drafts.widths);
   if (draws) hand_out_laws(input, candidates, scores, drafts);
-  if (input.trace != nullptr) {
-    input.trace->candidates.assign(candidates, candidates + rows * k);
-    input.trace->scores.assign(scores.f32(), scores.f32() + rows * k);
-  }
+  record(context, "candidates", {candidates, DType::i32, Shape{rows, k}, k});
+  record(context, "selector_scores", scores);
 }
 
 size_t CandidateSelection::scratch_bytes(const OutputHead& head, int32_t num_threads, int64_t drafts) const {

@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <utility>
+#include <vector>
+
+#include <fmt/core.h>
 
 #include "base/check.h"
 #include "ops/kv_write.h"
 #include "ops/linear.h"
 #include "ops/rms_norm.h"
 #include "ops/rope.h"
+#include "tensor/recorder.h"
 
 namespace blockdraft {
 namespace {
@@ -114,6 +119,8 @@ void ContextKv::flush(Context& context, const DrafterWeights& weights, ConstTens
 
   linear(context, {.out = c, .x = gathered, .weights = {&weights.fc, 1}});
   rms_norm(context, c, c, weights.hidden_norm, eps);
+  record(context, "taps", gathered);
+  record(context, "context_features", c);
   linear(context, {.out = kv, .x = c, .weights = weights.context_kv_proj});
   rope_table(context, rope_rows, batch.positions, inv_freq,
              static_cast<float>(config_.transformer.rope.attention_factor));
@@ -123,6 +130,26 @@ void ContextKv::flush(Context& context, const DrafterWeights& weights, ConstTens
     rms_norm(context, k, k, weights.layers[static_cast<size_t>(index)].decoder.k_norm, eps);
     rope(context, k, rope_rows);
     kv_write(context, cache_.layer(static_cast<int32_t>(index)), batch, k, v);
+  }
+}
+
+void ContextKv::record_pages(Recorder& recorder, int32_t slot) {
+  const auto first = static_cast<int32_t>(cache_.first_position_held(slot));
+  for (int32_t index = 0; index < static_cast<int32_t>(config_.transformer.num_hidden_layers); ++index) {
+    const PagedKvView kv = cache_.layer(index);
+    const Shape one_position{1, kv.num_kv_heads, kv.head_dim};
+    std::vector<float> vectors(static_cast<size_t>(one_position.num_elements()));  // of one position
+    for (const auto& [name, pages] : {std::pair("context_k", kv.k), std::pair("context_v", kv.v)}) {
+      const std::string tensor = fmt::format("{}.{}", name, index);
+      for (int32_t position = first; position < length(slot); ++position) {
+        const int32_t page = cache_.page_table(slot)[position / kPageSize];
+        for (int32_t head = 0; head < kv.num_kv_heads; ++head) {
+          std::copy_n(pages + kv.offset(page, head, position % kPageSize), kv.head_dim,
+                      vectors.begin() + head * kv.head_dim);
+        }
+        recorder.append(tensor, view_f32(vectors.data(), one_position));
+      }
+    }
   }
 }
 

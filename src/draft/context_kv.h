@@ -11,6 +11,7 @@
 #include "nn/batch.h"
 #include "nn/kv_cache.h"
 #include "tensor/context.h"
+#include "tensor/recorder.h"
 
 namespace blockdraft {
 
@@ -37,6 +38,10 @@ class ContextKv {
   int32_t length(int32_t slot) const { return length_[static_cast<size_t>(slot)]; }
   void reset(int32_t slot);
   KvCache& cache() { return cache_; }
+  // Appends "context_k.LAYER" and "context_v.LAYER" [positions, heads, head_dim]: what the pages hold of the sequence's
+  // context. It ends at length() - 1, and begins at 0 or, if every layer slides, with the first page that is still
+  // held.
+  void record_pages(Recorder& recorder, int32_t slot);
 
  private:
   void flush(Context& context, const DrafterWeights& weights, ConstTensorView inv_freq, ConstTensorView gathered);

@@ -8,6 +8,7 @@
 #include "draft/block_forward.h"
 #include "draft/pairing.h"
 #include "ops/argmax.h"
+#include "tensor/recorder.h"
 
 namespace blockdraft {
 
@@ -84,9 +85,13 @@ void DraftModel::block_hidden(Context& context, std::span<const DraftRequest> re
 
 Status DraftModel::propose(Context& context, std::span<const DraftRequest> requests, const Drafts& drafts) {
   const ArenaScope scope(*context.arena);
+  if (context.recorder != nullptr) {
+    for (const DraftRequest& request : requests) context_kv_.record_pages(*context.recorder, request.slot);
+  }
   const TensorView block = context.arena->take_f32({block_rows(requests), config_.transformer.hidden_size});
   block_hidden(context, requests, block);
-  select(context, requests, block, drafts, nullptr);
+  select(context, requests, block, drafts);
+  record(context, "drafts", drafts.ids);
   if (std::ranges::find(drafts.ids, kNotANumber) != drafts.ids.end()) {
     return make_error(Code::numeric, "{}: the drafter's logits are not numbers", config_.origin);
   }
@@ -94,7 +99,7 @@ Status DraftModel::propose(Context& context, std::span<const DraftRequest> reque
 }
 
 void DraftModel::select(Context& context, std::span<const DraftRequest> requests, ConstTensorView block,
-                        const Drafts& drafts, SelectionTrace* trace) {
+                        const Drafts& drafts) {
   const ArenaScope scope(*context.arena);
   const TensorView hidden =
       context.arena->take_f32({static_cast<int64_t>(drafts.ids.size()), config_.transformer.hidden_size});
@@ -113,8 +118,7 @@ void DraftModel::select(Context& context, std::span<const DraftRequest> requests
                       .requests = requests,
                       .head = head_,
                       .draft_to_target = weights_.draft_to_target,
-                      .confidence_threshold = confidence_threshold_,
-                      .trace = trace},
+                      .confidence_threshold = confidence_threshold_},
                      drafts);
 }
 

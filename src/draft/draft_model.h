@@ -33,6 +33,9 @@ struct DrafterLimits {
   int64_t max_positions = 0;  // highest position + 1 that a block row may have
 };
 
+// A recorder in the context gets, beside what TokenSelection says: from extend_context() "taps" and "context_features";
+// from propose() what ContextKv::record_pages() says, of the block rows "block_input", "layer_output.LAYER" and
+// "hidden", and "drafts". Sequences follow one another in the order of the call.
 class DraftModel : public DraftSource {
  public:
   // Reads the folder's weights, and checks that they fit the target. `format`: of its linear weights in memory
@@ -61,14 +64,10 @@ class DraftModel : public DraftSource {
   // invalid_argument.
   Status set_confidence_threshold(float threshold);
 
-  // The parts of propose(), for tests and fixtures: final-normed hidden rows of whole blocks, rows_for_width of each
-  // request; and what logits are made with.
+  // The first part of propose(), for tests: final-normed hidden rows of whole blocks, rows_for_width of each request.
   void block_hidden(Context& context, std::span<const DraftRequest> requests, TensorView hidden);
-  void select(Context& context, std::span<const DraftRequest> requests, ConstTensorView block, const Drafts& drafts,
-              SelectionTrace* trace);
   int64_t block_rows(std::span<const DraftRequest> requests) const;
-  const OutputHead& head() const { return head_; }
-  KvCache& context_cache() { return context_kv_.cache(); }
+  const OutputHead& head() const { return head_; }  // what logits are made with
 
   const DrafterConfig& config() const { return config_; }
   size_t mapped_bytes() const { return store_.checkpoint().mapped_bytes(); }
@@ -83,6 +82,7 @@ class DraftModel : public DraftSource {
  private:
   DraftModel(DrafterConfig config, const DrafterLimits& limits, const KvCacheShape& shape, WeightStore store,
              KvCache cache);
+  void select(Context& context, std::span<const DraftRequest> requests, ConstTensorView block, const Drafts& drafts);
   Status load_weights(const TargetWeights& target);
   ConstTensorView inv_freq() const { return view_f32(inv_freq_.data(), Shape{static_cast<int64_t>(inv_freq_.size())}); }
   int64_t max_block_rows() const { return static_cast<int64_t>(config_.block_size) * limits_.max_sequences; }

@@ -12,6 +12,7 @@
 #include "ops/argmax.h"
 #include "ops/embedding.h"
 #include "ops/linear.h"
+#include "tensor/recorder.h"
 
 namespace blockdraft {
 
@@ -165,6 +166,15 @@ void MarkovSelection::draw(Context& context, const SelectionInput& input, Group&
   sample(context, group.choices + row, logits, input.head.num_choices, samplings, target_ids);
 }
 
+// One step's rows, at the places of their drafts.
+void MarkovSelection::record_step(const Context& context, std::string_view name, const Group& group, int64_t step,
+                                  ConstTensorView rows) const {
+  if (context.recorder == nullptr) return;
+  for (int64_t i = 0; i < rows.dim(0); ++i) {
+    context.recorder->put(name, group.first_draft[i] + step, {rows.row(i), static_cast<size_t>(rows.dim(1))});
+  }
+}
+
 void MarkovSelection::run(Context& context, const SelectionInput& input, Group& group) const {
   head_logits(context, group.logits, group.hidden, input.head);
   int64_t row = 0;
@@ -174,8 +184,12 @@ void MarkovSelection::run(Context& context, const SelectionInput& input, Group& 
     const TensorView logits = rows_of(group.logits, row, active);
     int32_t* choices = group.choices + row;
     embed_predecessors(context, group, active);
-    judge(context, group, hidden, rows_of(group.confidence, row, active));
+    const TensorView confidence = rows_of(group.confidence, row, active);
+    record_step(context, "logits", group, step, logits);
+    judge(context, group, hidden, confidence);
+    if (config_.enable_confidence_head) record_step(context, "confidence_logits", group, step, confidence);
     correct(context, group, hidden, logits);
+    record_step(context, "corrected_logits", group, step, logits);
     argmax(context, choices, logits, input.head.num_choices);
     if (group.samplings != nullptr) draw(context, input, group, row, active);
     to_target_ids({choices, static_cast<size_t>(active)}, input.draft_to_target);
@@ -206,21 +220,11 @@ void MarkovSelection::hand_out(const SelectionInput& input, const Group& group, 
         drafts.laws[static_cast<size_t>(draft)] =
             law_of_scores(*drafts.law_memory, group.logits.row(row), input.head.num_choices, target_ids);
       }
-      if (input.trace == nullptr) continue;
-      const int64_t vocabulary = group.logits.dim(1);
-      std::copy_n(group.logits.row(row), vocabulary, input.trace->logits.begin() + draft * vocabulary);
-      if (config_.enable_confidence_head) {
-        input.trace->confidence[static_cast<size_t>(draft)] = *group.confidence.row(row);
-      }
     }
   }
 }
 
 void MarkovSelection::select(Context& context, const SelectionInput& input, const Drafts& drafts) const {
-  if (input.trace != nullptr) {
-    input.trace->logits.resize(drafts.ids.size() * static_cast<size_t>(input.head.weight.out_features));
-    input.trace->confidence.resize(config_.enable_confidence_head ? drafts.ids.size() : 0);
-  }
   propose_all(input.requests, drafts.widths);
   int64_t first_draft = 0;
   for (size_t first = 0; first < input.requests.size();) {

@@ -1,6 +1,8 @@
 // DSpark: logits corrected by the token before, one position after the other, and a confidence in each (spec 5).
 #pragma once
 
+#include <string_view>
+
 #include "draft/token_selection.h"
 
 namespace blockdraft {
@@ -24,6 +26,8 @@ class MarkovSelection : public TokenSelection {
   void judge(Context& context, Group& group, ConstTensorView hidden, TensorView confidence) const;
   void correct(Context& context, Group& group, ConstTensorView hidden, TensorView logits) const;
   void draw(Context& context, const SelectionInput& input, Group& group, int64_t row, int64_t active) const;
+  void record_step(const Context& context, std::string_view name, const Group& group, int64_t step,
+                   ConstTensorView rows) const;
   void hand_out(const SelectionInput& input, const Group& group, const Drafts& drafts) const;
 
   DsparkConfig config_;

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "draft/draft_source.h"
 #include "draft/drafter_config.h"
@@ -16,24 +15,17 @@
 
 namespace blockdraft {
 
-// What a selection computed on its way, for fixtures and for those who study a drafter. Rows are the drafts.
-struct SelectionTrace {
-  std::vector<int32_t> candidates;  // [drafts, K], by (logit descending, id ascending); DFlash2
-  std::vector<float> scores;        // [drafts, K]; DFlash2
-  std::vector<float> logits;        // [drafts, draft vocabulary], with the Markov bias, over T if drawn; DSpark
-  std::vector<float> confidence;    // [drafts], before the sigmoid; DSpark with a confidence head
-};
-
 struct SelectionInput {
   ConstTensorView hidden;                  // [sum of widths, hidden], final-normed, in the order of the drafts
   std::span<const DraftRequest> requests;  // whose widths and anchors these are
   const OutputHead& head;
   std::span<const int32_t> draft_to_target;  // empty: draft ids are target ids
   float confidence_threshold = 0.0f;         // DSpark: drafts from the first with less confidence on are not verified
-  SelectionTrace* trace = nullptr;           // filled if not null; allocates
 };
 
-// Immutable once made; scratch comes from the arena.
+// Immutable once made; scratch comes from the arena. A recorder gets, a row for each draft: "logits" [draft
+// vocabulary]; DFlash2: "candidates" [K] by (logit descending, id ascending), "selector_scores" [K]; DSpark:
+// "corrected_logits" with the Markov bias, "confidence_logits" [1] before the sigmoid.
 class TokenSelection {
  public:
   virtual ~TokenSelection() = default;

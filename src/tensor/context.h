@@ -7,11 +7,14 @@
 
 namespace blockdraft {
 
+class Recorder;
+
 // Borrowed pointers; one Context serves one engine thread.
 struct Context {
   ThreadPool* threads = nullptr;
   Arena* arena = nullptr;
   CpuIsa isa = CpuIsa::portable;  // with another one, other bits come out of the ops, from each the same ones always
+  Recorder* recorder = nullptr;   // keeps what a pass computes on its way (tensor/recorder.h); usually there is none
 };
 
 }  // namespace blockdraft

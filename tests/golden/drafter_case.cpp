@@ -1,7 +1,7 @@
 // A drafter fixture: its cycles as growing prefixes of one sequence, each cycle from scratch, and a shortened block.
 
 #include <algorithm>
-#include <cstring>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -11,6 +11,7 @@
 #include "nn/weight_store.h"
 #include "ops/cpu/decode.h"
 #include "tensor/codec.h"
+#include "tensor/recorder.h"
 
 namespace blockdraft::golden {
 namespace {
@@ -35,84 +36,63 @@ struct Runner {
     }
   }
 
-  void check_context(int32_t slot, const std::string& name, int32_t length) {
-    const TransformerConfig& config = model.config().transformer;
-    for (int32_t layer = 0; layer < config.num_hidden_layers; ++layer) {
-      const PagedKvView kv = model.context_cache().layer(layer);
-      const int32_t* pages = model.context_cache().page_table(slot);
-      for (const bool is_key : {true, false}) {
-        const std::string quantity = is_key ? "context_k" : "context_v";
-        const std::string tensor = fmt::format("{}.{}.{}", name, quantity, layer);
-        if (!fixture.has(tensor)) continue;
-        std::vector<float> found;
-        for (int32_t position = 0; position < length; ++position) {
-          for (int32_t head = 0; head < kv.num_kv_heads; ++head) {
-            const float* vector =
-                (is_key ? kv.k : kv.v) + kv.offset(pages[position / kPageSize], head, position % kPageSize);
-            found.insert(found.end(), vector, vector + kv.head_dim);
-          }
-        }
-        comparison.tensor(quantity, found, fixture.floats(tensor));
-      }
-    }
+  // A tensor that every block has. Returns the largest absolute error.
+  double check(const Recorder& recorder, const std::string& name, const std::string& quantity,
+               const std::string& layer = "") {
+    const RecordedTensor* found = recorder.find(quantity + layer);
+    return comparison.tensor(quantity, found == nullptr ? std::span<const float>{} : found->floats,
+                             fixture.floats(name + "." + quantity + layer));
+  }
+  // One that the fixture may lack.
+  double check_if_there(const Recorder& recorder, const std::string& name, const std::string& quantity,
+                        const std::string& layer = "") {
+    return fixture.has(name + "." + quantity + layer) ? check(recorder, name, quantity, layer) : 0;
   }
 
-  // What the families compute between logits and drafts. Returns the largest absolute error.
-  double check_trace(const std::string& name, const SelectionTrace& trace) {
-    double error = 0;
-    if (fixture.has(name + ".corrected_logits")) {
-      error = std::max(error,
-                       comparison.tensor("corrected_logits", trace.logits, fixture.floats(name + ".corrected_logits")));
+  // Of a context that came in one piece: no window has let go of any of it yet.
+  void check_context(const Recorder& recorder, const std::string& name) {
+    for (int64_t layer = 0; layer < model.config().transformer.num_hidden_layers; ++layer) {
+      check_if_there(recorder, name, "context_k", fmt::format(".{}", layer));
+      check_if_there(recorder, name, "context_v", fmt::format(".{}", layer));
     }
-    if (fixture.has(name + ".confidence_logits")) {
-      comparison.tensor("confidence_logits", trace.confidence, fixture.floats(name + ".confidence_logits"));
-    }
-    if (fixture.has(name + ".candidates")) error = std::max(error, check_candidates(name, trace));
-    return error;
   }
 
   // Candidates are compared as sets: the reference lists them in another order.
-  double check_candidates(const std::string& name, const SelectionTrace& trace) {
+  double check_candidates(const Recorder& recorder, const std::string& name) {
+    if (!fixture.has(name + ".candidates")) return 0;
     const auto k = static_cast<size_t>(model.config().dflash2.selector_top_k);
     const std::vector<int32_t> ids = fixture.integers(name + ".candidates");
+    const std::vector<int32_t>& candidates = recorder.find("candidates")->integers;
+    const std::vector<float>& scores = recorder.find("selector_scores")->floats;
     const std::vector<float> expected = fixture.floats(name + ".selector_scores");
     std::vector<float> found(expected.size());
-    comparison.require("candidates of another number", ids.size() == trace.candidates.size());
-    for (size_t i = 0; i < std::min(ids.size(), trace.candidates.size()); ++i) {
-      const auto row = trace.candidates.begin() + static_cast<int64_t>(i / k * k);
+    comparison.require("candidates of another number", ids.size() == candidates.size());
+    for (size_t i = 0; i < std::min(ids.size(), candidates.size()); ++i) {
+      const auto row = candidates.begin() + static_cast<int64_t>(i / k * k);
       const auto place = std::find(row, row + static_cast<int64_t>(k), ids[i]);
       comparison.require(fmt::format("{}: id {} is not among the candidates", name, ids[i]),
                          place != row + static_cast<int64_t>(k));
-      if (place != row + static_cast<int64_t>(k)) {
-        found[i] = trace.scores[static_cast<size_t>(place - trace.candidates.begin())];
-      }
+      if (place != row + static_cast<int64_t>(k)) found[i] = scores[static_cast<size_t>(place - candidates.begin())];
     }
     return comparison.tensor("selector_scores", found, expected);
   }
 
-  // Hidden rows, logits and drafts of one block, compared with the fixture's `name`.
+  // What one block computes, compared with the fixture's `name`.
   Status check_block(const DraftRequest& request, const std::string& name) {
-    const ArenaScope scope(*context.arena);
-    const TransformerConfig& config = model.config().transformer;
-    const int64_t rows = model.block_rows({&request, 1});
-    const TensorView hidden = context.arena->take_f32({rows, config.hidden_size});
-    model.block_hidden(context, {&request, 1}, hidden);
-    comparison.tensor("hidden", {hidden.f32(), static_cast<size_t>(hidden.shape.num_elements())},
-                      fixture.floats(name + ".hidden"));
-
-    const TensorView logits = context.arena->take_f32({request.width, model.head().weight.out_features});
-    head_logits(context, logits, rows_of(hidden, rows - request.width, request.width), model.head());
-    const double error = comparison.tensor("logits", {logits.f32(), static_cast<size_t>(logits.shape.num_elements())},
-                                           fixture.floats(name + ".logits"));
-
     std::vector<int32_t> drafts(static_cast<size_t>(request.width));
     int32_t width = 0;
-    SelectionTrace trace;
-    model.select(context, {&request, 1}, hidden, {drafts, {&width, 1}}, &trace);
+    Recorder recorder;
+    Context recorded = context;
+    recorded.recorder = &recorder;
+    BLOCKDRAFT_TRY(model.propose(recorded, {&request, 1}, {drafts, {&width, 1}}));
+    if (request.slot == kFresh) check_context(recorder, name);
+    check(recorder, name, "hidden");
+    check_if_there(recorder, name, "confidence_logits");
+    const double error = std::max({check(recorder, name, "logits"), check_if_there(recorder, name, "corrected_logits"),
+                                   check_candidates(recorder, name)});
     comparison.require("some drafts were withheld", width == request.width);
-    const double selection_error = std::max(error, check_trace(name, trace));
     comparison.tokens(name + ".drafts", drafts, fixture.integers(name + ".drafts"), fixture.floats(name + ".margin"),
-                      selection_error);
+                      error);
     return {};
   }
 };
@@ -177,7 +157,6 @@ Result<Comparison> run_drafter_case(Context& context, const Case& fixture) {
     runner.extend(kFresh, 0, lengths[cycle], lengths[cycle]);
     request.slot = kFresh;
     BLOCKDRAFT_TRY(runner.check_block(request, name));
-    runner.check_context(kFresh, name, lengths[cycle]);
     if (cycle == 1 && fixture.has("short4.drafts")) {
       request.width = static_cast<int32_t>(fixture.integers("short4.drafts").size());
       BLOCKDRAFT_TRY(runner.check_block(request, "short4"));

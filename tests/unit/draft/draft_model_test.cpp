@@ -16,6 +16,7 @@
 #include "support/stored_weight.h"
 #include "support/take.h"
 #include "support/tiny_models.h"
+#include "tensor/recorder.h"
 
 namespace blockdraft::test {
 namespace {
@@ -161,6 +162,33 @@ TEST(DraftModel, ForgetsARejectedBlock) {
       }
     }
   }
+}
+
+// With a sliding window only what is still held can be recorded: the newest positions, in their order.
+TEST(DraftModel, RecordsTheContextThatItsPagesHold) {
+  constexpr int32_t kWindow = 20;
+  const auto recorded_keys = [](int64_t window) {
+    Runner runner(window);
+    const Matrix taps = random_taps(1, 80);
+    for (int32_t from = 0; from < 80; from += 16) runner.extend(0, taps, from, from + 16);
+    OpContext context(2, runner->scratch_bytes(2));
+    Recorder recorder;
+    context->recorder = &recorder;
+    const DraftRequest request{.slot = 0, .anchor_id = 17, .position = 80, .width = kWidth};
+    std::vector<int32_t> drafts(kWidth);
+    int32_t width = 0;
+    EXPECT_TRUE(runner->propose(context, {&request, 1}, {.ids = drafts, .widths = {&width, 1}}));
+    EXPECT_EQ(recorder.find("drafts")->integers, drafts);
+    return *recorder.find("context_k.0");
+  };
+  const RecordedTensor all = recorded_keys(0);
+  const RecordedTensor held = recorded_keys(kWindow);
+  EXPECT_EQ(all.rows(), 80);
+  EXPECT_GE(held.rows(), kWindow - 1);
+  EXPECT_LT(held.rows(), 80);
+  EXPECT_EQ(held.row_shape, all.row_shape);
+  // Keys of layer 0 depend on their own taps only, whatever the window.
+  EXPECT_TRUE(std::equal(held.floats.rbegin(), held.floats.rend(), all.floats.rbegin()));
 }
 
 TEST(DraftModel, SequencesOfABatchAreAsAlone) {

@@ -163,6 +163,9 @@ class Engine {
   // Drafts asked for from the next call on: kTrainedWidth, or 1 to the trained width. Without a drafter: mismatch.
   Status set_draft_tokens(int32_t draft_tokens);
 
+  // What no drafter in order does, over all calls: drafts never or always accepted, mask ids only. A sentence each;
+  // nothing is concluded before 32 cycles.
+  std::vector<std::string> warnings() const;
   const CallTimes& last_call() const;  // of the newest generate call
   const EngineInfo& info() const;
   const Tokenizer& tokenizer() const;

@@ -242,6 +242,7 @@ Result<std::vector<Generation>> Engine::generate(std::span<const Request> reques
   return generations;
 }
 
+std::vector<std::string> Engine::warnings() const { return draft_warnings(state_->models.engine->draft_counts()); }
 const CallTimes& Engine::last_call() const { return state_->times; }
 const EngineInfo& Engine::info() const { return state_->info; }
 const Tokenizer& Engine::tokenizer() const { return state_->tokenizer; }

@@ -45,6 +45,7 @@ class DraftModel : public DraftSource {
                                                   LoadFormat format = LoadFormat::stored);
 
   int32_t trained_width() const override { return config_.trained_width(); }
+  int32_t mask_id() const override { return config_.mask_token_id; }
   std::span<const int32_t> target_layer_ids() const override { return config_.target_layer_ids; }
   void extend_context(Context& context, ConstTensorView taps, std::span<const TapRows> rows) override;
   Status propose(Context& context, std::span<const DraftRequest> requests, const Drafts& drafts) override;

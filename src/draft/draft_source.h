@@ -58,6 +58,8 @@ class DraftSource {
   virtual ~DraftSource() = default;
 
   virtual int32_t trained_width() const = 0;
+  // The id that stands for a token still to be drafted; -1: it has none.
+  virtual int32_t mask_id() const { return -1; }
   // Which decoder layers' outputs it wants as taps, in the order of the columns; empty if it needs none.
   virtual std::span<const int32_t> target_layer_ids() const = 0;
 

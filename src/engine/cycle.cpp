@@ -206,9 +206,19 @@ void Cycle::accept(std::span<Sequence* const> batch) {
   std::span<const int32_t> choices = choices_;
   for (size_t i = 0; i < batch.size(); ++i) {
     const auto rows = static_cast<size_t>(widths_[i]) + 1;
+    count(blocks_[i].drafts, accepted_[i]);
     commit(*batch[i], i, choices.first(rows));
     choices = choices.subspan(rows);
   }
+}
+
+// As verified: where the text ends within the accepted drafts says nothing of the drafter.
+void Cycle::count(std::span<const int32_t> drafts, int32_t accepted) {
+  if (drafts.empty()) return;
+  ++draft_counts_.cycles;
+  draft_counts_.verified += static_cast<int64_t>(drafts.size());
+  draft_counts_.accepted += accepted;
+  draft_counts_.masks += std::ranges::count(drafts, drafter_->mask_id());
 }
 
 void Cycle::commit(Sequence& sequence, size_t index, std::span<const int32_t> choices) {

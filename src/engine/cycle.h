@@ -7,6 +7,7 @@
 
 #include "blockdraft/result.h"
 #include "draft/draft_source.h"
+#include "engine/draft_counts.h"
 #include "engine/sequence.h"
 #include "engine/stats.h"
 #include "engine/token_chooser.h"
@@ -40,6 +41,8 @@ class Cycle {
   Status reserve_laws();
   size_t law_bytes() const { return law_memory_.size_bytes(); }
 
+  const DraftCounts& draft_counts() const { return draft_counts_; }  // of all cycles
+
   static size_t taps_bytes(const DraftSource* drafter, int64_t hidden_size, int64_t rows);
   size_t scratch_bytes() const;  // beside those of target and drafter
 
@@ -51,6 +54,7 @@ class Cycle {
   void drop_doubtful();
   Status verify(Context& context, std::span<Sequence* const> batch);
   void accept(std::span<Sequence* const> batch);
+  void count(std::span<const int32_t> drafts, int32_t accepted);
   void commit(Sequence& sequence, size_t index, std::span<const int32_t> choices);
 
   Target& target_;
@@ -61,6 +65,7 @@ class Cycle {
   int64_t hidden_size_;
   std::span<const int32_t> tap_layer_ids_;
   TokenChooser chooser_;
+  DraftCounts draft_counts_;
   Arena law_memory_{Buffer{}};
   TensorView taps_;  // [max_rows, taps], of the newest verify rows
 

@@ -53,7 +53,8 @@ class TokenEngine {
   // drafts without laws); afterwards: numeric, mismatch (a draft source that gives laws left one out).
   Result<std::vector<TokenResult>> run(std::span<const TokenRequest> requests);
 
-  const RunTimes& times() const { return times_; }  // of the newest run
+  const DraftCounts& draft_counts() const { return cycle_->draft_counts(); }  // of all runs
+  const RunTimes& times() const { return times_; }                            // of the newest run
   const std::vector<PlanItem>& memory_plan() const { return plan_; }
   int32_t num_threads() const { return threads_.num_threads(); }
   CpuIsa isa() const { return options_.isa; }

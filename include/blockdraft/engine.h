@@ -30,6 +30,16 @@ namespace blockdraft {
 
 inline constexpr int32_t kTrainedWidth = 0;  // draft_tokens: as many as the drafter was trained for
 
+// Cycles whose intermediate tensors are written to files, counted from 0 over all texts of an engine.
+struct DumpOptions {
+  struct Range {
+    int64_t first = 0;
+    int64_t last = 0;  // included
+  };
+  std::filesystem::path folder;  // empty: nothing is written. Made if it is not there
+  std::vector<Range> cycles;     // empty: all
+};
+
 struct EngineOptions {
   std::filesystem::path target;          // folder in Hugging Face layout
   std::filesystem::path drafter;         // the same; empty: plain decoding
@@ -46,6 +56,7 @@ struct EngineOptions {
   DrafterLayout drafter_layout = DrafterLayout::as_stated;
   float confidence_threshold = 0.0f;  // 0 to 1; drafts from the first with less confidence on are not verified. Above 0
                                       // the drafter must have a confidence head
+  DumpOptions dump;  // needs a drafter and max_sequences 1; a folder that holds a dump already is an io_error
 };
 inline constexpr int64_t kDefaultMaxPositions = 4096;
 

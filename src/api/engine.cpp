@@ -57,6 +57,26 @@ Status check_draft_tokens(int32_t draft_tokens, int32_t trained_width) {
   return check_range("draft_tokens", draft_tokens, 1, trained_width);
 }
 
+// A sequence's numbers do not depend on what else is in the batch, so one alone shows them all.
+Status check_dump(const EngineOptions& options) {
+  if (options.drafter.empty()) {
+    return make_error(Code::mismatch, "option dump is {}, but no drafter is open", options.dump.folder.string());
+  }
+  if (options.max_sequences != 1) {
+    return make_error(Code::invalid_argument, "option max_sequences is {}, expected 1 with dump",
+                      options.max_sequences);
+  }
+  return {};
+}
+
+Status start_dump(TokenEngine& engine, const DumpOptions& options) {
+  std::vector<CycleRange> cycles;
+  for (const DumpOptions::Range& range : options.cycles) cycles.push_back({range.first, range.last});
+  BLOCKDRAFT_ASSIGN(CycleDump dump, CycleDump::create(options.folder, std::move(cycles)));
+  engine.dump_to(std::move(dump));
+  return {};
+}
+
 // max_positions, with its default resolved.
 Result<int64_t> positions(const EngineOptions& options, const TargetConfig& config) {
   const int64_t most = config.transformer.max_position_embeddings;
@@ -184,6 +204,7 @@ Result<Engine> Engine::open(const EngineOptions& options) {
   BLOCKDRAFT_TRY(check_range("max_sequences", options.max_sequences, 1, kMaxSequences));
   BLOCKDRAFT_TRY(check_drafter_options(options));
   BLOCKDRAFT_ASSIGN(const CpuIsa isa, choose_cpu_isa(options.cpu_isa));
+  if (!options.dump.folder.empty()) BLOCKDRAFT_TRY(check_dump(options));
   BLOCKDRAFT_ASSIGN(const TargetConfig config, read_target_config(options.target));
   BLOCKDRAFT_ASSIGN(const int64_t max_positions, positions(options, config));
   BLOCKDRAFT_ASSIGN(Tokenizer tokenizer, Tokenizer::open(options.target));
@@ -197,6 +218,7 @@ Result<Engine> Engine::open(const EngineOptions& options) {
                                                         .layout = layout_override(options.drafter_layout),
                                                         .weight_format = load_format(options.drafter_weights),
                                                         .confidence_threshold = options.confidence_threshold}));
+  if (!options.dump.folder.empty()) BLOCKDRAFT_TRY(start_dump(*models.engine, options.dump));
   EngineInfo info = describe(models, options, max_positions);
   Engine engine(std::make_unique<State>(State{std::move(tokenizer), std::move(models), std::move(info), {}}));
   if (!options.drafter.empty() || options.draft_tokens != kTrainedWidth) {

@@ -171,7 +171,7 @@ Status TokenEngine::decode_all(std::span<const TokenRequest> requests, std::vect
     batch.clear();
     for (const auto& sequence : running) batch.push_back(sequence.get());
     if (batch.empty()) continue;
-    if (const Status status = cycle_->run(context_, batch, times_); !status) return fail(status.error());
+    if (const Status status = run_cycle(batch); !status) return fail(status.error());
     std::erase_if(running, [&](const std::unique_ptr<Sequence>& sequence) {
       if (sequence->ended) retire(*sequence);
       return sequence->ended;
@@ -180,8 +180,23 @@ Status TokenEngine::decode_all(std::span<const TokenRequest> requests, std::vect
   return {};
 }
 
+Status TokenEngine::run_cycle(std::span<Sequence* const> batch) {
+  BLOCKDRAFT_TRY(cycle_->run(context_, batch, times_));
+  if (!dump_) return {};
+  BLOCKDRAFT_TRY(dump_->end_cycle(*batch.front()));
+  context_.recorder = dump_->recorder();
+  return {};
+}
+
+void TokenEngine::dump_to(CycleDump dump) {
+  CHECK(options_.max_sequences == 1);
+  dump_ = std::move(dump);
+  context_.recorder = dump_->recorder();
+}
+
 // Reads the prompt and commits the first token, which comes out of the prompt's own last row.
 Status TokenEngine::admit(Sequence& sequence) {
+  if (dump_) dump_->begin_text();
   const auto prompt_length = static_cast<int64_t>(sequence.input.prompt_ids.size());
   sequence.max_length = prompt_length + text_limit(sequence.input);
   sequence.tokens.reserve(static_cast<size_t>(sequence.max_length));

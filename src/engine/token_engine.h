@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "blockdraft/result.h"
 #include "draft/draft_source.h"
 #include "engine/cycle.h"
+#include "engine/cycle_dump.h"
 #include "engine/sequence.h"
 #include "engine/stats.h"
 #include "engine/token_chooser.h"
@@ -53,6 +55,9 @@ class TokenEngine {
   // drafts without laws); afterwards: numeric, mismatch (a draft source that gives laws left one out).
   Result<std::vector<TokenResult>> run(std::span<const TokenRequest> requests);
 
+  // From now on chosen cycles are written to files. Decodes one sequence at a time.
+  void dump_to(CycleDump dump);
+
   const DraftCounts& draft_counts() const { return cycle_->draft_counts(); }  // of all runs
   const RunTimes& times() const { return times_; }                            // of the newest run
   const std::vector<PlanItem>& memory_plan() const { return plan_; }
@@ -68,6 +73,7 @@ class TokenEngine {
   Status decode_all(std::span<const TokenRequest> requests, std::vector<TokenResult>& results);
   Status reserve_laws(std::span<const TokenRequest> requests);
   Status admit(Sequence& sequence);
+  Status run_cycle(std::span<Sequence* const> batch);
   Status prefill(Sequence& sequence, int32_t& first_choice);
   void release(Sequence& sequence);
 
@@ -81,6 +87,7 @@ class TokenEngine {
   std::unique_ptr<Arena> arena_;
   Buffer prefill_taps_;  // [kPrefillRows, taps]
   std::unique_ptr<Cycle> cycle_;
+  std::optional<CycleDump> dump_;
   Context context_;
   RunTimes times_;
 };

@@ -3,8 +3,6 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "checkpoint/checkpoint.h"
-#include "support/stored_weight.h"
 #include "support/take.h"
 
 namespace blockdraft::test {
@@ -18,34 +16,15 @@ void add(std::vector<double>& sum, const std::vector<double>& term) {
 
 NaiveTarget::NaiveTarget(const std::filesystem::path& folder) : config_(take(read_target_config(folder))) {
   if (config_.transformer.rope.type != RopeType::plain) throw std::runtime_error("only plain rope is written out here");
-  const Checkpoint checkpoint = take(Checkpoint::open(folder));
-  for (const std::string& name : checkpoint.names()) {
-    const StoredTensor& stored = *checkpoint.find(name);
-    Tensor tensor{.rows = stored.shape[0], .columns = stored.num_elements() / stored.shape[0]};
-    const StoredTensor* scale = checkpoint.find(name + "_scale");
-    for (int64_t i = 0; i < stored.num_elements(); ++i) {
-      double value = value_of_code(stored.dtype, stored.data, i);
-      if (scale != nullptr) {
-        value *= value_of_code(scale->dtype, scale->data, i / tensor.columns);
-      }
-      tensor.values.push_back(static_cast<float>(value));
-    }
-    tensors_.emplace(name, std::move(tensor));
-  }
+  weights_ = naive_weights(folder);
 }
 
 std::vector<double> NaiveTarget::product(const std::string& weight, const std::vector<double>& x) const {
-  const Tensor& w = at(weight + ".weight");
-  std::vector<double> y(static_cast<size_t>(w.rows));
-  for (size_t n = 0; n < y.size(); ++n) {
-    const float* row = w.values.data() + n * x.size();
-    for (size_t k = 0; k < x.size(); ++k) y[n] += static_cast<double>(row[k]) * x[k];
-  }
-  return y;
+  return naive_product(at(weight + ".weight"), x);
 }
 
 std::vector<double> NaiveTarget::normed(const std::vector<double>& x, const std::string& weight) const {
-  const Tensor& w = at(weight + ".weight");
+  const NaiveMatrix& w = at(weight + ".weight");
   double squares = 0;
   for (const double value : x) squares += value * value;
   const double factor = 1.0 / std::sqrt(squares / static_cast<double>(x.size()) + config_.transformer.rms_norm_eps);
@@ -116,7 +95,7 @@ std::vector<double> NaiveTarget::mlp(const std::string& prefix, const std::vecto
 }
 
 std::vector<Rows> NaiveTarget::residual_stream(std::span<const int32_t> ids) const {
-  const Tensor& table = at("model.embed_tokens.weight");
+  const NaiveMatrix& table = at("model.embed_tokens.weight");
   Rows h;
   for (const int32_t id : ids) {
     const auto row = table.values.begin() + id * table.columns;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "support/naive_weights.h"
 #include "target/target_config.h"
 
 namespace blockdraft::test {
@@ -24,12 +25,7 @@ class NaiveTarget {
   std::vector<double> logits(std::span<const int32_t> ids) const;
 
  private:
-  struct Tensor {
-    int64_t rows = 0;
-    int64_t columns = 0;
-    std::vector<float> values;  // [rows, columns]
-  };
-  const Tensor& at(const std::string& name) const { return tensors_.at(name); }
+  const NaiveMatrix& at(const std::string& name) const { return weights_.at(name); }
   std::vector<double> product(const std::string& weight, const std::vector<double>& x) const;
   std::vector<double> normed(const std::vector<double>& x, const std::string& weight) const;
   std::vector<double> heads(const std::string& prefix, const std::string& name, const std::vector<double>& x,
@@ -38,7 +34,7 @@ class NaiveTarget {
   std::vector<double> mlp(const std::string& prefix, const std::vector<double>& x) const;
 
   TargetConfig config_;
-  std::map<std::string, Tensor> tensors_;
+  std::map<std::string, NaiveMatrix> weights_;
 };
 
 }  // namespace blockdraft::test

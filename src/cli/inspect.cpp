@@ -17,10 +17,10 @@
 namespace blockdraft {
 namespace {
 
-constexpr const char* kExamples =
-    "Examples:\n"
-    "  blockdraft inspect demo/pycode-14m\n"
-    "  blockdraft inspect demo/pycode-14m-dflash --target demo/pycode-14m\n";
+constexpr const char* kExamples = R"(Examples:
+  blockdraft inspect demo/pycode-14m
+  blockdraft inspect demo/pycode-14m-dflash --target demo/pycode-14m
+)";
 
 struct InspectFlags {
   CommonFlags common;

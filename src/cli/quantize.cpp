@@ -16,12 +16,12 @@ namespace blockdraft {
 namespace {
 
 constexpr const char* kExamples =
-    "The linear weights of the layers become 8 bits (fp8: E4M3 with a scale a row) or 4 bits (nvfp4: E2M1 with a "
-    "scale\n"
-    "for 16 numbers); everything else is copied as it is. OUT must not exist; it appears when it is complete.\n"
-    "\n"
-    "Example:\n"
-    "  blockdraft quantize models/Qwen3-8B-DFlash models/Qwen3-8B-DFlash-FP8 --format fp8\n";
+    R"(The linear weights of the layers become 8 bits (fp8: E4M3 with a scale a row) or 4 bits (nvfp4: E2M1 with a scale
+for 16 numbers); everything else is copied as it is. OUT must not exist; it appears when it is complete.
+
+Example:
+  blockdraft quantize models/Qwen3-8B-DFlash models/Qwen3-8B-DFlash-FP8 --format fp8
+)";
 
 struct QuantizeFlags {
   CommonFlags common;

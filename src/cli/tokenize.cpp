@@ -17,10 +17,10 @@
 namespace blockdraft {
 namespace {
 
-constexpr const char* kExamples =
-    "Examples:\n"
-    "  printf 'def main():' | blockdraft tokenize --target demo/pycode-14m\n"
-    "  printf '0 326 286' | blockdraft tokenize --target demo/pycode-14m --decode\n";
+constexpr const char* kExamples = R"(Examples:
+  printf 'def main():' | blockdraft tokenize --target demo/pycode-14m
+  printf '0 326 286' | blockdraft tokenize --target demo/pycode-14m --decode
+)";
 
 struct TokenizeFlags {
   CommonFlags common;

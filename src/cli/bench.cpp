@@ -12,6 +12,7 @@
 #include "cli/bench_report.h"
 #include "cli/commands.h"
 #include "cli/decode.h"
+#include "cli/diagnostics.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -22,25 +23,21 @@ namespace blockdraft {
 namespace {
 
 constexpr const char* kExamples =
-    "Every round decodes all prompts plainly and with each number of drafts, in turn; a first round warms up and does "
-    "not\n"
-    "count. Figures are medians: tokens/s over rounds (the prompts' own passes included), times of the parts of a "
-    "cycle\n"
-    "over cycles: context (the drafter takes in what was accepted), propose (the drafter's pass), verify (the "
-    "target's\n"
-    "pass), accept. The floor of a target's pass is the larger of two times: reading weights and K/V once at the\n"
-    "bandwidth measured in this run, and multiplying and adding (attention not counted) at the float32 peak measured "
-    "in\n"
-    "this run.\n"
-    "\n"
-    "With --json: the figures of the widest run (context_us, propose_us, verify_us, accept_us, propose_bytes,\n"
-    "verify_bytes, ...), decode_us (the target's pass in plain decoding), read_gb_per_s, peak_gflops, device, "
-    "threads,\n"
-    "and runs: one entry for each number of drafts.\n"
-    "\n"
-    "Example:\n"
-    "  blockdraft bench --target demo/pycode-14m --drafter demo/pycode-14m-dflash --prompts demo/prompts.jsonl \\\n"
-    "    --filter function --max-tokens 96 --widths 2,4,trained\n";
+    R"(Every round decodes all prompts plainly and with each number of drafts, in turn; a first round warms up and does not
+count. Figures are medians: tokens/s over rounds (the prompts' own passes included), times of the parts of a cycle
+over cycles: context (the drafter takes in what was accepted), propose (the drafter's pass), verify (the target's
+pass), accept. The floor of a target's pass is the larger of two times: reading weights and K/V once at the
+bandwidth measured in this run, and multiplying and adding (attention not counted) at the float32 peak measured in
+this run.
+
+With --json: the figures of the widest run (context_us, propose_us, verify_us, accept_us, propose_bytes,
+verify_bytes, acceptance_by_position, acceptance_by_depth, ...), decode_us (the target's pass in plain decoding),
+read_gb_per_s, peak_gflops, device, threads, and runs: one entry for each number of drafts.
+
+Example:
+  blockdraft bench --target demo/pycode-14m --drafter demo/pycode-14m-dflash --prompts demo/prompts.jsonl \
+    --filter function --max-tokens 96 --widths 2,4,trained
+)";
 
 constexpr const char* kDefaultWidths = "1,2,3,4,5,trained";
 
@@ -48,6 +45,7 @@ struct BenchFlags {
   CommonFlags common;
   ModelFlags models;
   TextFlags text;
+  DiagnosticFlags diagnostics;
   std::string widths = kDefaultWidths;
   int32_t repeats = 5;
 };
@@ -126,6 +124,7 @@ struct Engines {
 Result<Engines> open_engines(const BenchFlags& flags) {
   const EngineOptions options = engine_options(flags.common, flags.models);
   BLOCKDRAFT_ASSIGN(Engine drafted, open_engine(options));
+  BLOCKDRAFT_TRY(summarize(flags.diagnostics, options, drafted.info()));
   BLOCKDRAFT_ASSIGN(Engine plain, open_engine(without_drafter(options)));
   return Engines{std::move(plain), std::move(drafted)};
 }
@@ -176,7 +175,9 @@ Result<int> run_bench(const BenchFlags& flags) {
   const MachineLimits limits = measure_limits(verify_bytes(result, result.drafted.back()), result.info.threads,
                                               choose_cpu_isa(result.info.cpu_isa).value());
   if (flags.common.json) write_json(json_bench(result, limits, flags.common.device));
+  log_warnings(engines.drafted);
   write_human(flags.common.json, human_bench(result, limits));
+  if (flags.diagnostics.stats) write_human(flags.common.json, acceptance_tables(result.drafted.back().acceptance));
   return kExitOk;
 }
 
@@ -188,6 +189,7 @@ Command add_bench(CLI::App& program) {
   add_model_flags(*app, flags->models, DrafterFlag::required);
   add_text_flags(*app, flags->text);
   add_common_flags(*app, flags->common);
+  add_diagnostic_flags(*app, flags->diagnostics, "Also acceptance by draft and by position, of the widest run");
   app->add_option("--widths", flags->widths, "Numbers of tokens drafted for each pass of the target")
       ->type_name("LIST")
       ->capture_default_str()

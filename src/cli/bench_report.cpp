@@ -94,6 +94,7 @@ Json json_run(const BenchSeries& series, const Figures& figures, const BenchResu
           {"acceptance_length", json_or_null(series.acceptance.length())},
           {"acceptance_length_all", json_or_null(series.acceptance.length_all())},
           {"acceptance_by_position", series.acceptance.by_position()},
+          {"acceptance_by_depth", json_by_depth(series.acceptance)},
           {"context_us", figures.context_us},
           {"propose_us", figures.propose_us},
           {"verify_us", figures.verify_us},

@@ -7,11 +7,11 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "base/log.h"
 #include "blockdraft/engine.h"
 #include "cli/check_report.h"
 #include "cli/commands.h"
 #include "cli/decode.h"
+#include "cli/diagnostics.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -22,25 +22,25 @@ namespace blockdraft {
 namespace {
 
 constexpr const char* kExamples =
-    "Decodes every prompt twice, plainly (a second engine without drafter) and with drafts, and compares the tokens "
-    "and\n"
-    "what was streamed. Exit status 1 if anything differs. Speeds include the prompts' own passes.\n"
-    "\n"
-    "With --json: prompts, tokens (compared), mismatches (prompts that differ), first_divergence (null, or prompt, "
-    "token,\n"
-    "plain_id, drafted_id, plain_text, drafted_text), acceptance_length (tokens a pass of the target where as many "
-    "tokens\n"
-    "were drafted as asked for), acceptance_length_all (over all passes), acceptance_by_position (share of the former\n"
-    "that accepted the first, second, ... draft), plain_tokens_per_s, drafted_tokens_per_s, speedup.\n"
-    "\n"
-    "Example:\n"
-    "  blockdraft check --target demo/pycode-14m --drafter demo/pycode-14m-dflash --prompts demo/prompts.jsonl \\\n"
-    "    --filter function --max-tokens 96\n";
+    R"(Decodes every prompt twice, plainly (a second engine without drafter) and with drafts, and compares the tokens and
+what was streamed. Exit status 1 if anything differs. Speeds include the prompts' own passes.
+
+With --json: prompts, tokens (compared), mismatches (prompts that differ), first_divergence (null, or prompt, token,
+plain_id, drafted_id, plain_text, drafted_text), acceptance_length (tokens a pass of the target where as many tokens
+were drafted as asked for), acceptance_length_all (over all passes), acceptance_by_position (share of the verified
+first, second, ... drafts that were accepted), acceptance_by_depth (acceptance_length by the position that drafting
+began at: first_position, last_position, cycles, acceptance_length), plain_tokens_per_s, drafted_tokens_per_s, speedup.
+
+Example:
+  blockdraft check --target demo/pycode-14m --drafter demo/pycode-14m-dflash --prompts demo/prompts.jsonl \
+    --filter function --max-tokens 96
+)";
 
 struct CheckFlags {
   CommonFlags common;
   ModelFlags models;
   TextFlags text;
+  DiagnosticFlags diagnostics;
 };
 
 // What was streamed must be the text: a fault of the program if not, whatever the models are.
@@ -99,16 +99,14 @@ Result<int> run_check(const CheckFlags& flags) {
   BLOCKDRAFT_ASSIGN(const std::vector<NamedPrompt> prompts, load_prompts(flags.text));
   const EngineOptions options = engine_options(flags.common, flags.models);
   BLOCKDRAFT_ASSIGN(Engine drafted, open_engine(options));
+  BLOCKDRAFT_TRY(summarize(flags.diagnostics, options, drafted.info()));
   BLOCKDRAFT_ASSIGN(Engine plain, open_engine(without_drafter(options)));
   const std::vector<Request> requests = requests_of(prompts, flags.text);
   BLOCKDRAFT_ASSIGN(const CheckTotals totals, compare_all(plain, drafted, {prompts, requests}));
-  const AcceptanceTotals& acceptance = totals.drafted_acceptance;
-  if (acceptance.drafted() > 0 && acceptance.accepted() == 0) {
-    log_warning("none of {} drafts was accepted: the drafter was probably trained for another target",
-                acceptance.drafted());
-  }
+  log_warnings(drafted);
   if (flags.common.json) write_json(json_check(totals, drafted.tokenizer()));
   write_human(flags.common.json, human_check(totals, drafted.tokenizer()));
+  if (flags.diagnostics.stats) write_human(flags.common.json, acceptance_tables(totals.drafted_acceptance));
   return totals.mismatches == 0 ? kExitOk : kExitFailure;
 }
 
@@ -121,6 +119,7 @@ Command add_check(CLI::App& program) {
   add_draft_tokens_flag(*app, flags->models);
   add_text_flags(*app, flags->text);
   add_common_flags(*app, flags->common);
+  add_diagnostic_flags(*app, flags->diagnostics, "Also acceptance by draft and by position");
   app->footer(kExamples);
   return {app, [flags] { return run_check(*flags); }};
 }

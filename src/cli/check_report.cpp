@@ -73,6 +73,7 @@ Json json_check(const CheckTotals& totals, const Tokenizer& tokenizer) {
           {"acceptance_length", json_or_null(totals.drafted_acceptance.length())},
           {"acceptance_length_all", json_or_null(totals.drafted_acceptance.length_all())},
           {"acceptance_by_position", totals.drafted_acceptance.by_position()},
+          {"acceptance_by_depth", json_by_depth(totals.drafted_acceptance)},
           {"plain_tokens_per_s", totals.plain_speed.tokens_per_s()},
           {"drafted_tokens_per_s", totals.drafted_speed.tokens_per_s()},
           {"speedup", totals.speedup()}};

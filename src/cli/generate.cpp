@@ -10,6 +10,7 @@
 #include "blockdraft/engine.h"
 #include "cli/commands.h"
 #include "cli/decode.h"
+#include "cli/diagnostics.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/prompts.h"
@@ -19,24 +20,31 @@ namespace blockdraft {
 namespace {
 
 constexpr const char* kExamples =
-    "The text is the target's own, with and without a drafter. It streams as it becomes certain; several prompts come\n"
-    "one after the other, each under a line with its id. With --max-sequences above 1 only the first prompt streams.\n"
-    "\n"
-    "With --json, one object a prompt: id, text, ids, finish_reason (stop or length), prompt_tokens,\n"
-    "completion_tokens, cycles (passes of the target after the prompt's), acceptance_length (tokens a pass where as\n"
-    "many tokens were drafted as asked for), acceptance_length_all (over all passes), tokens_per_s (of the call, "
-    "which\n"
-    "all prompts share if --max-sequences is above 1), first_token_s, total_s, memory.\n"
-    "\n"
-    "Examples:\n"
-    "  blockdraft generate --target demo/pycode-14m --drafter demo/pycode-14m-dflash --prompt 'def main():' --stats\n"
-    "  blockdraft generate --target demo/pycode-14m --prompts demo/prompts.jsonl --filter class --json\n";
+    R"(The text is the target's own, with and without a drafter. It streams as it becomes certain; several prompts come
+one after the other, each under a line with its id. With --max-sequences above 1 only the first prompt streams.
+
+With --json, one object a prompt: id, text, ids, finish_reason (stop or length), prompt_tokens,
+completion_tokens, cycles (passes of the target after the prompt's), acceptance_length (tokens a pass where as
+many tokens were drafted as asked for), acceptance_length_all (over all passes), acceptance_by_position (share of
+the verified first, second, ... drafts that were accepted), acceptance_by_depth (acceptance_length by the position
+that drafting began at: first_position, last_position, cycles, acceptance_length), tokens_per_s (of the call, which
+all prompts share if --max-sequences is above 1), first_token_s, total_s, memory.
+
+--dump writes cycle-NUMBER.safetensors, what the drafter computed in a cycle (taps, context K/V, block input,
+every layer's output, logits, drafts and what its family computes), and cycle-NUMBER.json, which says of each tensor
+what it is and which positions its rows belong to, and how many drafts were accepted.
+
+Examples:
+  blockdraft generate --target demo/pycode-14m --drafter demo/pycode-14m-dflash --prompt 'def main():' --stats
+  blockdraft generate --target demo/pycode-14m --prompts demo/prompts.jsonl --filter class --json
+)";
 
 struct GenerateFlags {
   CommonFlags common;
   ModelFlags models;
   TextFlags text;
-  bool stats = false;
+  DiagnosticFlags diagnostics;
+  DumpFlags dump;
 };
 
 // One text after the other, each under its header if there are several. The newest one may still be in the making.
@@ -82,12 +90,6 @@ int64_t peak_resident_bytes() {
   return int64_t{usage.ru_maxrss} * 1024;  // Linux counts KiB
 }
 
-int64_t plan_bytes(const EngineInfo& info) {
-  int64_t total = 0;
-  for (const MemoryPlanItem& item : info.memory_plan) total += item.size_bytes;
-  return total;
-}
-
 Json json_memory(const EngineInfo& info) {
   Json plan = Json::object();
   for (const MemoryPlanItem& item : info.memory_plan) plan[item.name] = item.size_bytes;
@@ -114,6 +116,8 @@ Json json_text(const NamedPrompt& prompt, const Generation& generation, const Sp
           {"cycles", generation.cycles.size()},
           {"acceptance_length", json_or_null(acceptance.length())},
           {"acceptance_length_all", json_or_null(acceptance.length_all())},
+          {"acceptance_by_position", acceptance.by_position()},
+          {"acceptance_by_depth", json_by_depth(acceptance)},
           {"tokens_per_s", speed.tokens_per_s},
           {"first_token_s", speed.times.first_token_s},
           {"total_s", speed.times.total_s},
@@ -132,13 +136,8 @@ void print_stats(const EngineInfo& info, const std::vector<Generation>& generati
                     acceptance.cycles(), info.draft_tokens, decimal(acceptance.length_all(), 2),
                     decimal(acceptance.length(), 2), info.draft_tokens, acceptance.accepted(), acceptance.drafted()));
   }
-  std::string plan;
-  for (const MemoryPlanItem& item : info.memory_plan) {
-    plan += fmt::format("{}{} {}", plan.empty() ? "" : ", ", item.name, megabytes(item.size_bytes));
-  }
-  write_error(fmt::format("memory: weights {} mapped, beside them {} ({}); at most {} resident\n",
-                          megabytes(info.mapped_bytes), megabytes(plan_bytes(info)), plan,
-                          megabytes(peak_resident_bytes())));
+  write_error(acceptance_tables(acceptance));
+  write_error(fmt::format("memory: {}; at most {} resident\n", memory_plan(info), megabytes(peak_resident_bytes())));
 }
 
 // One call of the engine. The first text streams; the others are held back until it is their turn.
@@ -161,7 +160,10 @@ Result<std::vector<Generation>> generate_batch(Engine& engine, const PromptBatch
 Result<int> run_generate(const GenerateFlags& flags) {
   BLOCKDRAFT_TRY(apply(flags.common));
   BLOCKDRAFT_ASSIGN(const std::vector<NamedPrompt> prompts, load_prompts(flags.text));
-  BLOCKDRAFT_ASSIGN(Engine engine, open_engine(engine_options(flags.common, flags.models)));
+  EngineOptions options = engine_options(flags.common, flags.models);
+  BLOCKDRAFT_ASSIGN(options.dump, dump_options(flags.dump));
+  BLOCKDRAFT_ASSIGN(Engine engine, open_engine(options));
+  BLOCKDRAFT_TRY(summarize(flags.diagnostics, options, engine.info()));
   const std::vector<Request> requests = requests_of(prompts, flags.text);
   const PromptBatch all{prompts, requests};
   const size_t step = call_size(engine.info(), all.size());
@@ -182,7 +184,8 @@ Result<int> run_generate(const GenerateFlags& flags) {
       generations.push_back(std::move(done.generations[i]));
     }
   }
-  if (flags.stats) print_stats(engine.info(), generations, totals);
+  log_warnings(engine);
+  if (flags.diagnostics.stats) print_stats(engine.info(), generations, totals);
   return kExitOk;
 }
 
@@ -195,7 +198,8 @@ Command add_generate(CLI::App& program) {
   add_draft_tokens_flag(*app, flags->models);
   add_text_flags(*app, flags->text);
   add_common_flags(*app, flags->common);
-  app->add_flag("--stats", flags->stats, "Acceptance, speed and memory on stderr")->group("Common");
+  add_diagnostic_flags(*app, flags->diagnostics, "Acceptance, speed and memory on stderr");
+  add_dump_flags(*app, flags->dump);
   app->footer(kExamples);
   return {app, [flags] { return run_generate(*flags); }};
 }

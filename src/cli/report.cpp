@@ -1,6 +1,7 @@
 #include "cli/report.h"
 
 #include <algorithm>
+#include <bit>
 
 #include <fmt/core.h>
 
@@ -46,20 +47,43 @@ std::string aligned(const std::vector<TableRow>& rows, bool left) {
 
 }  // namespace
 
-AcceptanceTotals::AcceptanceTotals(int32_t full_width)
-    : full_width_(full_width), accepted_at_(static_cast<size_t>(full_width)) {}
+AcceptanceTotals::AcceptanceTotals(int32_t full_width) : full_width_(full_width) {}
 
 void AcceptanceTotals::add(const Generation& generation) {
+  // The first token comes out of the prompt's pass: it is the first anchor.
+  int64_t anchor = generation.prompt_tokens;
   for (const CycleRecord& cycle : generation.cycles) {
+    add_drafts(cycle);
     ++cycles_;
     produced_ += cycle.produced;
     drafted_ += cycle.width;
     accepted_ += cycle.accepted;
-    if (cycle.asked != full_width_) continue;
-    ++full_cycles_;
-    full_produced_ += cycle.produced;
-    for (int32_t j = 0; j < cycle.accepted; ++j) ++accepted_at_[static_cast<size_t>(j)];
+    if (cycle.asked == full_width_) add_full_cycle(cycle, anchor);
+    anchor += cycle.produced;
   }
+}
+
+void AcceptanceTotals::add_drafts(const CycleRecord& cycle) {
+  const auto width = static_cast<size_t>(cycle.width);
+  const auto accepted = static_cast<size_t>(cycle.accepted);
+  by_draft_.resize(std::max(by_draft_.size(), width));
+  for (size_t j = 0; j < width; ++j) {
+    ++by_draft_[j].verified;
+    if (j <= accepted) ++by_draft_[j].reached;
+    if (j < accepted) ++by_draft_[j].accepted;
+  }
+}
+
+void AcceptanceTotals::add_full_cycle(const CycleRecord& cycle, int64_t anchor) {
+  ++full_cycles_;
+  full_produced_ += cycle.produced;
+  const auto bits = static_cast<size_t>(std::bit_width(static_cast<uint64_t>(anchor)));
+  by_depth_.resize(std::max(by_depth_.size(), bits + 1));
+  DepthAcceptance& depth = by_depth_[bits];
+  depth.first_position = bits == 0 ? 0 : int64_t{1} << (bits - 1);
+  depth.last_position = (int64_t{1} << bits) - 1;
+  ++depth.cycles;
+  depth.produced += cycle.produced;
 }
 
 std::optional<double> AcceptanceTotals::length() const { return quotient(full_produced_, full_cycles_); }
@@ -67,9 +91,56 @@ std::optional<double> AcceptanceTotals::length_all() const { return quotient(pro
 
 std::vector<double> AcceptanceTotals::by_position() const {
   std::vector<double> shares;
-  if (full_cycles_ == 0) return shares;
-  for (const int64_t accepted : accepted_at_) shares.push_back(*quotient(accepted, full_cycles_));
+  for (const DraftAcceptance& draft : by_draft_) shares.push_back(*quotient(draft.accepted, draft.verified));
   return shares;
+}
+
+std::vector<DepthAcceptance> AcceptanceTotals::by_depth() const {
+  std::vector<DepthAcceptance> depths;
+  std::ranges::copy_if(by_depth_, std::back_inserter(depths), [](const DepthAcceptance& d) { return d.cycles > 0; });
+  return depths;
+}
+
+std::string acceptance_tables(const AcceptanceTotals& acceptance) {
+  if (acceptance.by_draft().empty()) return "";
+  std::vector<TableRow> drafts = {{"draft", "verified", "accepted", "share", "where it was reached"}};
+  for (const DraftAcceptance& draft : acceptance.by_draft()) {
+    drafts.push_back({std::to_string(drafts.size()), std::to_string(draft.verified), std::to_string(draft.accepted),
+                      decimal(quotient(draft.accepted, draft.verified), 3),
+                      decimal(quotient(draft.accepted, draft.reached), 3)});
+  }
+  std::vector<TableRow> depths = {{"anchor at", "passes", "tokens a pass"}};
+  for (const DepthAcceptance& depth : acceptance.by_depth()) {
+    depths.push_back({fmt::format("{} to {}", depth.first_position, depth.last_position), std::to_string(depth.cycles),
+                      decimal(quotient(depth.produced, depth.cycles), 2)});
+  }
+  return table(drafts) + (depths.size() > 1 ? table(depths) : "");
+}
+
+Json json_by_depth(const AcceptanceTotals& acceptance) {
+  Json list = Json::array();
+  for (const DepthAcceptance& depth : acceptance.by_depth()) {
+    list.push_back({{"first_position", depth.first_position},
+                    {"last_position", depth.last_position},
+                    {"cycles", depth.cycles},
+                    {"acceptance_length", *quotient(depth.produced, depth.cycles)}});
+  }
+  return list;
+}
+
+int64_t plan_bytes(const EngineInfo& info) {
+  int64_t total = 0;
+  for (const MemoryPlanItem& item : info.memory_plan) total += item.size_bytes;
+  return total;
+}
+
+std::string memory_plan(const EngineInfo& info) {
+  std::string items;
+  for (const MemoryPlanItem& item : info.memory_plan) {
+    items += fmt::format("{}{} {}", items.empty() ? "" : ", ", item.name, megabytes(item.size_bytes));
+  }
+  return fmt::format("weights {} mapped, beside them {} ({})", megabytes(info.mapped_bytes),
+                     megabytes(plan_bytes(info)), items);
 }
 
 Json json_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }

@@ -12,6 +12,21 @@
 
 namespace blockdraft {
 
+// Draft number j of the cycles that verified one.
+struct DraftAcceptance {
+  int64_t verified = 0;
+  int64_t reached = 0;   // of those, all drafts before it were accepted
+  int64_t accepted = 0;  // it, too
+};
+
+// Cycles of full width whose anchor stood at one of these positions: a power of two to the next.
+struct DepthAcceptance {
+  int64_t first_position = 0;
+  int64_t last_position = 0;
+  int64_t cycles = 0;
+  int64_t produced = 0;  // tokens
+};
+
 // How many tokens the passes of the target gave. A cycle of full width was asked for as many drafts as the engine
 // drafts; the last cycles of a text ask for less and would lower the figure of the drafter.
 class AcceptanceTotals {
@@ -26,15 +41,29 @@ class AcceptanceTotals {
   // Tokens a cycle, the target's own one included; nothing without cycles.
   std::optional<double> length() const;      // over cycles of full width
   std::optional<double> length_all() const;  // over all cycles
-  // Entry j: share of the cycles of full width that accepted draft j. Empty without such cycles.
-  std::vector<double> by_position() const;
+  // One entry a draft, as far as any cycle verified some.
+  const std::vector<DraftAcceptance>& by_draft() const { return by_draft_; }
+  std::vector<double> by_position() const;        // accepted / verified of each
+  std::vector<DepthAcceptance> by_depth() const;  // by rising position, without empty entries
 
  private:
+  void add_drafts(const CycleRecord& cycle);
+  void add_full_cycle(const CycleRecord& cycle, int64_t anchor);
+
   int32_t full_width_;
   int64_t cycles_ = 0, produced_ = 0, drafted_ = 0, accepted_ = 0;
   int64_t full_cycles_ = 0, full_produced_ = 0;
-  std::vector<int64_t> accepted_at_;  // of the cycles of full width
+  std::vector<DraftAcceptance> by_draft_;
+  std::vector<DepthAcceptance> by_depth_;  // entry k: positions of k bits
 };
+
+// For `--stats`: acceptance by draft and by depth, as two tables. Empty without drafts.
+std::string acceptance_tables(const AcceptanceTotals& acceptance);
+Json json_by_depth(const AcceptanceTotals& acceptance);
+
+// "weights 15.9 MB mapped, beside them 12.2 MB (target pages 10.1 MB, ...)"
+std::string memory_plan(const EngineInfo& info);
+int64_t plan_bytes(const EngineInfo& info);
 
 // null for nothing.
 Json json_or_null(const std::optional<double>& value);

@@ -144,13 +144,10 @@ Status CycleDump::end_cycle(const Sequence& sequence) {
 Status CycleDump::write(const SequenceCycle& cycle, int32_t position, int32_t anchor_id) const {
   const std::filesystem::path stem = folder_ / fmt::format("{}{:06}", kFilePrefix, next_cycle_);
   BLOCKDRAFT_TRY(write_tensors(stem.string() + ".safetensors", recorder_));
-  const Json description = {{"cycle", next_cycle_},
-                            {"position", position},
-                            {"anchor_id", anchor_id},
-                            {"width", cycle.width},
-                            {"accepted", cycle.accepted},
-                            {"produced", cycle.produced},
-                            {"tensors", json_tensors(recorder_, position)}};
+  const Json description = {{"cycle", next_cycle_},       {"position", position},
+                            {"anchor_id", anchor_id},     {"asked", cycle.asked},
+                            {"width", cycle.width},       {"accepted", cycle.accepted},
+                            {"produced", cycle.produced}, {"tensors", json_tensors(recorder_, position)}};
   return write_text(stem.string() + ".json", description.dump(2) + "\n");
 }
 

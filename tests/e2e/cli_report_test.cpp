@@ -24,7 +24,7 @@ TEST(Acceptance, CountsShortenedCyclesOnlyInTheOverallLength) {
   totals.add({.cycles = {{3, 3, 4, 3}, {3, 1, 2, 3}, {3, 0, 1, 3}, {1, 1, 2, 1}}});
   EXPECT_DOUBLE_EQ(totals.length().value(), 7.0 / 3);
   EXPECT_DOUBLE_EQ(totals.length_all().value(), 9.0 / 4);
-  EXPECT_THAT(totals.by_position(), ElementsAre(DoubleEq(2.0 / 3), DoubleEq(1.0 / 3), DoubleEq(1.0 / 3)));
+  EXPECT_THAT(totals.by_position(), ElementsAre(DoubleEq(3.0 / 4), DoubleEq(1.0 / 3), DoubleEq(1.0 / 3)));
   EXPECT_EQ(totals.cycles(), 4);
   EXPECT_EQ(totals.drafted(), 10);
   EXPECT_EQ(totals.accepted(), 5);
@@ -35,7 +35,49 @@ TEST(Acceptance, CountsDroppedDraftsAsAskedForButNotAsDrafted) {
   totals.add({.cycles = {{1, 1, 2, 3}, {0, 0, 1, 3}, {2, 1, 2, 2}}});
   EXPECT_DOUBLE_EQ(totals.length().value(), 3.0 / 2);
   EXPECT_EQ(totals.drafted(), 3);
-  EXPECT_THAT(totals.by_position(), ElementsAre(DoubleEq(0.5), DoubleEq(0), DoubleEq(0)));
+  EXPECT_THAT(totals.by_position(), ElementsAre(DoubleEq(1), DoubleEq(0)));
+}
+
+TEST(Acceptance, OfEachDraft) {
+  AcceptanceTotals totals(3);
+  totals.add({.cycles = {{3, 3, 4, 3}, {3, 1, 2, 3}, {3, 0, 1, 3}, {1, 1, 2, 3}, {0, 0, 1, 0}}});
+  ASSERT_EQ(totals.by_draft().size(), 3u);
+  const auto counts = [&](size_t j) {
+    const DraftAcceptance& draft = totals.by_draft()[j];
+    return std::vector<int64_t>{draft.verified, draft.reached, draft.accepted};
+  };
+  EXPECT_THAT(counts(0), ElementsAre(4, 4, 3));
+  EXPECT_THAT(counts(1),
+              ElementsAre(3, 2, 1));  // the cycle of width 1 accepted all that came before, but verified none
+  EXPECT_THAT(counts(2), ElementsAre(3, 1, 1));
+}
+
+TEST(Acceptance, ByThePositionOfTheAnchor) {
+  AcceptanceTotals totals(2);
+  // Anchors at 14, 17, 18, 20; the last cycle is not of full width. In the second text at 0 and 1.
+  totals.add({.prompt_tokens = 14, .cycles = {{2, 2, 3, 2}, {2, 0, 1, 2}, {2, 1, 2, 2}, {1, 1, 2, 1}}});
+  totals.add({.prompt_tokens = 0, .cycles = {{2, 0, 1, 2}, {2, 2, 3, 2}}});
+  const std::vector<DepthAcceptance> depths = totals.by_depth();
+  ASSERT_EQ(depths.size(), 4u);
+  const auto numbers = [](const DepthAcceptance& depth) {
+    return std::vector<int64_t>{depth.first_position, depth.last_position, depth.cycles, depth.produced};
+  };
+  EXPECT_THAT(numbers(depths[0]), ElementsAre(0, 0, 1, 1));
+  EXPECT_THAT(numbers(depths[1]), ElementsAre(1, 1, 1, 3));
+  EXPECT_THAT(numbers(depths[2]), ElementsAre(8, 15, 1, 3));
+  EXPECT_THAT(numbers(depths[3]), ElementsAre(16, 31, 2, 3));
+  const Json json = json_by_depth(totals);
+  EXPECT_EQ(json[3]["first_position"], 16);
+  EXPECT_EQ(json[3]["acceptance_length"], 1.5);
+  EXPECT_EQ(acceptance_tables(totals),
+            "draft  verified  accepted  share  where it was reached\n"
+            "1             6         4  0.667                 0.667\n"
+            "2             5         2  0.400                 0.667\n"
+            "anchor at  passes  tokens a pass\n"
+            "0 to 0          1           1.00\n"
+            "1 to 1          1           3.00\n"
+            "8 to 15         1           3.00\n"
+            "16 to 31        2           1.50\n");
 }
 
 TEST(Acceptance, PlainDecodingGivesOneTokenAPass) {
@@ -43,6 +85,7 @@ TEST(Acceptance, PlainDecodingGivesOneTokenAPass) {
   totals.add({.cycles = {{0, 0, 1}, {0, 0, 1}}});
   EXPECT_DOUBLE_EQ(totals.length().value(), 1.0);
   EXPECT_TRUE(totals.by_position().empty());
+  EXPECT_EQ(acceptance_tables(totals), "");
 }
 
 TEST(Acceptance, NothingWithoutCycles) {

@@ -26,11 +26,12 @@ MIB = 1 << 20
 
 COMMANDS = ["generate", "check", "bench", "inspect", "tokenize"]
 CHECK_KEYS = {"prompts", "tokens", "mismatches", "first_divergence", "acceptance_length", "acceptance_length_all",
-              "acceptance_by_position", "plain_tokens_per_s", "drafted_tokens_per_s", "speedup"}
+              "acceptance_by_position", "acceptance_by_depth", "plain_tokens_per_s", "drafted_tokens_per_s", "speedup"}
 BENCH_KEYS = {"context_us", "propose_us", "verify_us", "accept_us", "decode_us", "propose_bytes", "verify_bytes",
               "read_gb_per_s", "peak_gflops", "device", "threads", "runs"}
 GENERATE_KEYS = {"id", "text", "ids", "finish_reason", "prompt_tokens", "completion_tokens", "cycles",
-                 "acceptance_length", "acceptance_length_all", "tokens_per_s", "first_token_s", "total_s", "memory"}
+                 "acceptance_length", "acceptance_length_all", "acceptance_by_position", "acceptance_by_depth",
+                 "tokens_per_s", "first_token_s", "total_s", "memory"}
 
 
 def run(*arguments, stdin=""):
@@ -115,6 +116,25 @@ class Generate(Case):
         self.assertGreater(found["tokens_per_s"], 0)
         self.assertIn("tokens/s", done.stderr.decode())
         self.assertIn("memory:", done.stderr.decode())
+        self.assertEqual(len(found["acceptance_by_position"]), 7)
+        self.assertRegex(done.stderr.decode(), r"(?m)^draft +verified +accepted +share")
+        self.assertRegex(done.stderr.decode(), r"(?m)^64 to 127 +\d+ +[\d.]+$")
+
+    def test_verbose_says_what_is_open(self):
+        done = self.ok("generate", *PAIR, "--prompt", "x", "--max-tokens", 1, "--threads", 2, "--verbose",
+                       "--draft-tokens", 3, "--cpu-isa", "portable")
+        target, drafter, width, kernels, memory = done.stderr.decode().splitlines()
+        self.assertRegex(target, rf"^target   Qwen3ForCausalLM {TARGET}; layers: 8; weights: .*F8_E4M3")
+        self.assertRegex(drafter, rf"^drafter  DFlash {DRAFTER}; layers: 2; block: 8 rows.*in place.*attention: whole.*in memory: as stored$")
+        self.assertEqual(width, "width    3 drafts a cycle, trained for 7")
+        self.assertEqual(kernels, "kernels  cpu, portable; threads: 2")
+        self.assertRegex(memory, r"^memory   weights [\d.]+ MB mapped, .*target pages .*at once: 1, positions of each: 2048$")
+        other = self.ok("generate", "--target", TARGET, "--drafter", "demo/pycode-14m-dspark", "--prompt", "x",
+                        "--max-tokens", 1, "--verbose", "--drafter-weights", "nvfp4", "--confidence-threshold", 0.5)
+        self.assertRegex(other.stderr.decode(), r"(?m)^drafter .*in memory: NVFP4$")
+        self.assertRegex(other.stderr.decode(), r"(?m)^width .*confidence below 0\.5$")
+        plain = self.ok("generate", *PAIR[:2], "--prompt", "x", "--max-tokens", 1, "--verbose").stderr.decode()
+        self.assertEqual([line.split()[0] for line in plain.splitlines()], ["target", "kernels", "memory"])
 
     def test_plain_decoding_has_no_drafts(self):
         (found,) = objects(self.ok("generate", *PAIR[:2], "--prompt", "x = ", "--max-tokens", 5, "--json").stdout)
@@ -202,15 +222,21 @@ class Check(Case):
         self.assertGreater(found["acceptance_length"], 1)
         shares = found["acceptance_by_position"]
         self.assertEqual(len(shares), 7)
-        self.assertEqual(shares, sorted(shares, reverse=True))
         self.assertTrue(all(0 <= share <= 1 for share in shares))
+        self.assertGreater(shares[0], shares[-1])
+        depths = found["acceptance_by_depth"]
+        self.assertTrue(all(depth["last_position"] >= depth["first_position"] for depth in depths))
+        cycles = sum(depth["cycles"] for depth in depths)
+        tokens = sum(depth["cycles"] * depth["acceptance_length"] for depth in depths)
+        self.assertAlmostEqual(found["acceptance_length"], tokens / cycles)
         self.assertAlmostEqual(found["speedup"], found["drafted_tokens_per_s"] / found["plain_tokens_per_s"])
 
     def test_batches_and_widths(self):
         one = self.check_json("--prompts", PROMPTS, "--filter", "class-0", "--max-tokens", 12, "--draft-tokens", 2)
         many = self.check_json("--prompts", PROMPTS, "--filter", "class-0", "--max-tokens", 12, "--draft-tokens", 2,
                                "--max-sequences", 4)
-        for key in ["prompts", "tokens", "acceptance_length", "acceptance_length_all", "acceptance_by_position"]:
+        for key in ["prompts", "tokens", "acceptance_length", "acceptance_length_all", "acceptance_by_position",
+                    "acceptance_by_depth"]:
             self.assertEqual(one[key], many[key])
 
     def test_acceptance_is_that_of_the_fixture(self):
@@ -227,6 +253,14 @@ class Check(Case):
         self.assertRegex(drafted, r"^drafted +[\d.]+ tokens a target pass, [\d.]+ tokens/s, [\d.]+x$")
         self.assertEqual(verdict, "equal: 24 tokens of 1 prompts, 0 mismatches")
         self.assertEqual(done.stderr, b"", "a progress bar where there is no terminal")
+
+    def test_stats_add_tables(self):
+        done = self.ok("check", *PAIR, "--prompt", "def main():", "--max-tokens", 24, "--stats", "--verbose")
+        lines = done.stdout.decode().splitlines()
+        self.assertRegex(lines[3], r"^draft +verified +accepted +share +where it was reached$")
+        self.assertEqual([line.split()[0] for line in lines[4:11]], list("1234567"))
+        self.assertRegex(lines[11], r"^anchor at +passes +tokens a pass$")
+        self.assertEqual(len(done.stderr.decode().splitlines()), 5)
 
 
 class Drafting(Case):
@@ -309,7 +343,9 @@ class Bench(Case):
         self.assertIn(b"is limited by", done.stderr)
 
     def test_table(self):
-        text = self.ok("bench", *PAIR, "--prompt", "x", "--max-tokens", 8, "--widths", "1", "--repeats", 1).stdout.decode()
+        text = self.ok("bench", *PAIR, "--prompt", "x", "--max-tokens", 8, "--widths", "1", "--repeats", 1,
+                       "--stats").stdout.decode()
+        self.assertRegex(text, r"(?m)^draft +verified")
         rows = [line.split()[0] for line in text.splitlines()]
         self.assertEqual(rows[3:5], ["plain", "1"])
         self.assertEqual(text.count("is limited by"), 2)
@@ -435,12 +471,12 @@ class Pairing(Case):
         (copy / "config.json").write_text(json.dumps(config), encoding="utf-8")
         return copy
 
-    def silence(self, drafter):
-        """Sets the last norm's weights to zero: every logit is 0, every draft the first id."""
+    def silence(self, drafter, name="norm.weight"):
+        """Sets a tensor to zero. Of the last norm: every logit is 0, every draft the first id."""
         path = drafter / "model.safetensors"
         data = bytearray(path.read_bytes())
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-        begin, end = header["norm.weight"]["data_offsets"]
+        begin, end = header[name]["data_offsets"]
         start = len(data) - max(entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__")
         data[start + begin : start + end] = bytes(end - begin)
         path.write_bytes(data)
@@ -472,14 +508,74 @@ class Pairing(Case):
 
     def test_a_warning_when_no_draft_is_accepted(self):
         drafter = self.drafter_with()
-        arguments = ["check", "--target", TARGET, "--drafter", drafter, "--prompt", "def main():", "--max-tokens", 8,
-                     "--json"]
-        self.assertNotIn(b"was accepted", self.ok(*arguments).stderr)
+        arguments = ["--target", TARGET, "--drafter", drafter, "--prompt", "def main():", "--ignore-eos", "--json"]
+        self.assertNotIn(b"warning", self.ok("check", *arguments, "--max-tokens", 40).stderr)
         self.silence(drafter)
-        done = self.ok(*arguments)
+        done = self.ok("check", *arguments, "--max-tokens", 40)
         (found,) = objects(done.stdout)
-        self.assertEqual(found["acceptance_length_all"], 1)
-        self.assertRegex(done.stderr.decode(), r"warning: none of \d+ drafts was accepted")
+        self.assertEqual((found["mismatches"], found["acceptance_length_all"]), (0, 1))
+        for command in [["generate"], ["bench", "--widths", "2", "--repeats", 1]]:
+            done = self.ok(*command, *arguments, "--max-tokens", 40)
+            self.assertRegex(done.stderr.decode(), r"warning: none of \d+ drafts in \d+ cycles was accepted")
+        self.assertNotIn(b"warning", self.ok("generate", *arguments, "--max-tokens", 8).stderr, "too few to judge")
+
+    def test_a_warning_when_drafts_are_the_mask_id(self):
+        drafter = self.drafter_with(mask_token_id=0)
+        self.silence(drafter)
+        done = self.ok("generate", "--target", TARGET, "--drafter", drafter, "--prompt", "def main():", "--ignore-eos",
+                       "--max-tokens", 40)
+        self.assertRegex(done.stderr.decode(), r"warning: all \d+ drafts in \d+ cycles were the mask id")
+
+    def test_a_damaged_drafter_shows_in_the_statistics(self):
+        drafter = self.drafter_with()
+        arguments = ["check", "--target", TARGET, "--drafter", drafter, "--prompts", PROMPTS, "--filter", "class-0",
+                     "--max-tokens", 24, "--json"]
+        (sound,) = objects(self.ok(*arguments).stdout)
+        self.silence(drafter, "fc.weight")
+        (damaged,) = objects(self.ok(*arguments).stdout)
+        self.assertEqual(damaged["mismatches"], 0)
+        self.assertLess(damaged["acceptance_by_position"][0], sound["acceptance_by_position"][0] / 2)
+
+
+class Dump(Case):
+    """What is in the files is checked in tests/unit/api/dump_test.cpp."""
+
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def test_chosen_cycles_of_all_prompts(self):
+        dump = self.folder / "new" / "dump"
+        arguments = ["generate", *PAIR, "--prompts", PROMPTS, "--filter", "class-0", "--max-tokens", 12, "--json"]
+        found = objects(self.ok(*arguments).stdout)
+        first = found[0]["cycles"]
+        done = self.ok(*arguments, "--dump", dump, "--dump-cycles", f"0-1,{first}")
+        self.assertEqual([text["ids"] for text in objects(done.stdout)], [text["ids"] for text in found])
+        self.assertEqual(sorted(path.name for path in dump.iterdir()),
+                         sorted(f"cycle-{cycle:06}.{kind}" for cycle in [0, 1, first]
+                                for kind in ["json", "safetensors"]))
+        for path in dump.glob("*.json"):
+            described = json.loads(path.read_text(encoding="utf-8"))
+            data = path.with_suffix(".safetensors").read_bytes()
+            header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+            del header["__metadata__"]
+            self.assertEqual({name: (entry["shape"], entry["dtype"]) for name, entry in header.items()},
+                             {name: (entry["shape"], entry["dtype"]) for name, entry in described["tensors"].items()})
+        # The cycle after the first prompt's last one begins the second prompt: its taps are the whole prompt's.
+        described = json.loads((dump / f"cycle-{first:06}.json").read_text(encoding="utf-8"))
+        self.assertEqual(described["position"], found[1]["prompt_tokens"])
+        self.assertEqual(described["tensors"]["taps"]["first_position"], 0)
+
+    def test_bad_input(self):
+        dump = ["--dump", self.folder]
+        arguments = ["generate", *PAIR, "--prompt", "x", "--max-tokens", 4]
+        for cycles in ["3-1", "x", "1,,2", "-1", "1-", "1-2-3"]:
+            self.refused(2, "--dump-cycles: ", *arguments, *dump, f"--dump-cycles={cycles}")
+        self.refused(2, "--dump-cycles requires --dump", *arguments, "--dump-cycles", "1")
+        self.refused(2, "--dump requires --drafter", "generate", *PAIR[:2], "--prompt", "x", *dump)
+        self.refused(2, "--max-sequences is 2, expected 1 with dump", *arguments, *dump, "--max-sequences", 2)
+        self.ok(*arguments, *dump)
+        self.refused(1, "holds a dump already", *arguments, *dump)
 
 
 class Inspect(Case):

@@ -149,11 +149,12 @@ void Dump::expect_facts(const Dumped& dumped, const Generation& generation, size
   EXPECT_EQ(dumped["anchor_id"], text[length - 1]);
   const CycleRecord& record = generation.cycles[cycle];
   EXPECT_EQ(dumped["cycle"], cycle);
+  EXPECT_EQ(dumped["asked"], record.asked);
   EXPECT_EQ(dumped["width"], record.width);
   EXPECT_EQ(dumped["accepted"], record.accepted);
   EXPECT_EQ(committed.size(), static_cast<size_t>(record.produced));
   std::vector<int32_t> drafts = dumped.ids("drafts");
-  ASSERT_EQ(drafts.size(), static_cast<size_t>(record.width));
+  ASSERT_EQ(drafts.size(), static_cast<size_t>(record.asked));
   const auto accepted = static_cast<size_t>(record.accepted);
   EXPECT_THAT(std::span(drafts).first(accepted), ElementsAreArray(std::span(committed).first(accepted)));
   if (accepted < drafts.size()) {

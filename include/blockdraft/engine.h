@@ -81,6 +81,10 @@ struct Request {
   uint64_t seed = 0;         // the same seed gives the same text
   Acceptance acceptance = Acceptance::coupled;
 
+  // Fills CycleRecord::expected_accepted: what the laws of target and drafter allow. Costs a pass over both for every
+  // draft, changes no token, and needs a temperature above 0.
+  bool expect_acceptance = false;
+
   // For ids in prompt or text: divides logits above 0, multiplies others. Above 0, to 100.
   float repetition_penalty = 1.0f;
   float presence_penalty = 0.0f;   // -2 to 2: taken off logits of ids that the text holds
@@ -110,6 +114,9 @@ struct CycleRecord {
   int32_t accepted = 0;  // of those
   int32_t produced = 0;  // tokens committed, the target's own one included
   int32_t asked = 0;     // drafts asked for: more than `width` if the confidence threshold dropped some
+  // Accepted drafts that were to be expected, given the drafts: the probabilities of all that were reached, the first
+  // that was not kept included. Over many cycles its sum and that of `accepted` agree. 0 unless asked for.
+  double expected_accepted = 0;
 };
 
 struct Generation {

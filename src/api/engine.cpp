@@ -176,6 +176,7 @@ Status Engine::State::check(const Request& request, size_t index) const {
 TokenRequest Engine::State::token_request(const Request& request) const {
   TokenRequest result{.max_tokens = request.max_tokens, .width = info.draft_tokens};
   result.sampling = sampling_params(request);
+  result.expects_acceptance = request.expect_acceptance;
   result.prompt_ids = request.prompt_ids.empty() ? tokenizer.encode(request.prompt) : request.prompt_ids;
   if (!request.ignore_eos) result.stop_ids = models.target->config().eos_token_ids;
   return result;
@@ -188,7 +189,7 @@ Generation Engine::State::generation(const TokenRequest& request, TokenResult re
                         .prompt_tokens = static_cast<int64_t>(request.prompt_ids.size())};
   generation.cycles.reserve(result.cycles.size());
   for (const SequenceCycle& cycle : result.cycles) {
-    generation.cycles.push_back({cycle.width, cycle.accepted, cycle.produced, cycle.asked});
+    generation.cycles.push_back({cycle.width, cycle.accepted, cycle.produced, cycle.asked, cycle.expected});
   }
   generation.ids = std::move(result.ids);
   return generation;

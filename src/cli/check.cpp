@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "blockdraft/engine.h"
+#include "cli/acceptance_theory.h"
 #include "cli/check_report.h"
 #include "cli/commands.h"
 #include "cli/decode.h"
@@ -29,7 +30,8 @@ With --json: prompts, tokens (compared), mismatches (prompts that differ), first
 plain_id, drafted_id, plain_text, drafted_text), acceptance_length (tokens a pass of the target where as many tokens
 were drafted as asked for), acceptance_length_all (over all passes), acceptance_by_position (share of the verified
 first, second, ... drafts that were accepted), acceptance_by_depth (acceptance_length by the position that drafting
-began at: first_position, last_position, cycles, acceptance_length), plain_tokens_per_s, drafted_tokens_per_s, speedup.
+began at: first_position, last_position, cycles, acceptance_length), plain_tokens_per_s, drafted_tokens_per_s, speedup;
+with --acceptance-theory also acceptance_theory (of coupled and ratio: observed and allowed).
 
 Example:
   blockdraft check --target demo/pycode-14m --drafter demo/pycode-14m-dflash --prompts demo/prompts.jsonl \
@@ -41,6 +43,7 @@ struct CheckFlags {
   ModelFlags models;
   TextFlags text;
   DiagnosticFlags diagnostics;
+  bool acceptance_theory = false;
 };
 
 // What was streamed must be the text: a fault of the program if not, whatever the models are.
@@ -96,6 +99,11 @@ Result<int> run_check(const CheckFlags& flags) {
                       "--acceptance ratio: its texts follow the same law but are other texts; check compares texts, so "
                       "give coupled");
   }
+  if (flags.acceptance_theory && !(flags.text.temperature > 0)) {
+    return make_error(Code::invalid_argument,
+                      "--acceptance-theory is about tokens that are drawn: --temperature is {}, expected above 0",
+                      flags.text.temperature);
+  }
   BLOCKDRAFT_ASSIGN(const std::vector<NamedPrompt> prompts, load_prompts(flags.text));
   const EngineOptions options = engine_options(flags.common, flags.models);
   BLOCKDRAFT_ASSIGN(Engine drafted, open_engine(options));
@@ -104,9 +112,16 @@ Result<int> run_check(const CheckFlags& flags) {
   const std::vector<Request> requests = requests_of(prompts, flags.text);
   BLOCKDRAFT_ASSIGN(const CheckTotals totals, compare_all(plain, drafted, {prompts, requests}));
   log_warnings(drafted);
-  if (flags.common.json) write_json(json_check(totals, drafted.tokenizer()));
-  write_human(flags.common.json, human_check(totals, drafted.tokenizer()));
-  if (flags.diagnostics.stats) write_human(flags.common.json, acceptance_tables(totals.drafted_acceptance));
+  Json json = json_check(totals, drafted.tokenizer());
+  std::string human = human_check(totals, drafted.tokenizer());
+  if (flags.acceptance_theory) {
+    BLOCKDRAFT_ASSIGN(const AcceptanceTheories theories, measure_acceptance(drafted, {prompts, requests}));
+    json["acceptance_theory"] = json_acceptance(theories);
+    human += human_acceptance(theories);
+  }
+  if (flags.diagnostics.stats) human += acceptance_tables(totals.drafted_acceptance);
+  if (flags.common.json) write_json(json);
+  write_human(flags.common.json, human);
   return totals.mismatches == 0 ? kExitOk : kExitFailure;
 }
 
@@ -118,6 +133,8 @@ Command add_check(CLI::App& program) {
   add_model_flags(*app, flags->models, DrafterFlag::required);
   add_draft_tokens_flag(*app, flags->models);
   add_text_flags(*app, flags->text);
+  app->add_flag("--acceptance-theory", flags->acceptance_theory,
+                "Decode twice more, coupled and ratio: accepted drafts, and how many the laws of both models allow");
   add_common_flags(*app, flags->common);
   add_diagnostic_flags(*app, flags->diagnostics, "Also acceptance by draft and by position");
   app->footer(kExamples);

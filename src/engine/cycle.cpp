@@ -64,6 +64,7 @@ Cycle::Cycle(Target& target, DraftSource* drafter, const OutputHead& head, const
   accepted_.reserve(sequences);
   drafts_.reserve(rows);
   laws_.reserve(rows);
+  chances_.reserve(rows);
   verify_ids_.reserve(rows);
   choices_.reserve(rows);
   row_numbers_.resize(rows);
@@ -117,12 +118,12 @@ Status Cycle::propose(Context& context, std::span<Sequence* const> batch) {
   requests_.clear();
   for (size_t i = 0; i < batch.size(); ++i) {
     if (widths_[i] == 0) continue;
-    const SamplingParams& sampling = batch[i]->input.sampling;
+    const TokenRequest& input = batch[i]->input;
     requests_.push_back({.slot = batch[i]->slot,
                          .anchor_id = batch[i]->tokens.back(),
                          .position = batch[i]->position(),
                          .width = widths_[i],
-                         .sampling = {.row = sampling_of_drafts(sampling), .wants_law = sampling.uses_ratio()}});
+                         .sampling = {.row = sampling_of_drafts(input.sampling), .wants_law = wants_laws(input)}});
   }
   drafts_.resize(static_cast<size_t>(std::accumulate(widths_.begin(), widths_.end(), 0)));
   laws_.assign(drafts_.size(), {});
@@ -175,16 +176,22 @@ Status Cycle::verify(Context& context, std::span<Sequence* const> batch) {
   blocks_.clear();
   std::span<const int32_t> drafts = drafts_;
   std::span<const ProbabilityRow> laws = laws_;
+  chances_.assign(drafts_.size(), 0.0);
+  std::span<double> chances = chances_;
   for (size_t i = 0; i < batch.size(); ++i) {
     Sequence& sequence = *batch[i];
     const int32_t rows = widths_[i] + 1;
     const auto width = static_cast<size_t>(widths_[i]);
-    blocks_.push_back({.sequence = &sequence, .drafts = drafts.first(width), .laws = laws.first(width)});
+    blocks_.push_back({.sequence = &sequence,
+                       .drafts = drafts.first(width),
+                       .laws = laws.first(width),
+                       .chances = chances.first(sequence.input.expects_acceptance ? width : 0)});
     sequence.first_tap_row = static_cast<int32_t>(verify_ids_.size());
     verify_ids_.push_back(sequence.tokens.back());
     verify_ids_.insert(verify_ids_.end(), drafts.begin(), drafts.begin() + widths_[i]);
     drafts = drafts.subspan(width);
     laws = laws.subspan(width);
+    chances = chances.subspan(width);
     target_.reserve(sequence.slot, rows);
     verify_rows_.push_back({.slot = sequence.slot,
                             .first_position = sequence.position(),
@@ -227,8 +234,13 @@ void Cycle::commit(Sequence& sequence, size_t index, std::span<const int32_t> ch
   const int32_t produced = sequence.append(choices.first(static_cast<size_t>(committed.produced)), committed);
   target_.commit(sequence.slot, produced);
   sequence.num_tap_rows = produced;
-  sequence.result.cycles.push_back(
-      {.width = widths_[index], .accepted = committed.accepted, .produced = produced, .asked = asked_widths_[index]});
+  const std::span<const double> chances = blocks_[index].chances;
+  const auto reached = chances.first(std::min(static_cast<size_t>(accepted_[index]) + 1, chances.size()));
+  sequence.result.cycles.push_back({.width = widths_[index],
+                                    .accepted = committed.accepted,
+                                    .produced = produced,
+                                    .asked = asked_widths_[index],
+                                    .expected = std::accumulate(reached.begin(), reached.end(), 0.0)});
 }
 
 }  // namespace blockdraft

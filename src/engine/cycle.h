@@ -81,6 +81,7 @@ class Cycle {
   // ... and one entry a row.
   std::vector<int32_t> drafts_;       // sum of widths
   std::vector<ProbabilityRow> laws_;  // of drafts_, if there is room for laws
+  std::vector<double> chances_;       // of drafts_, where they are asked for
   std::vector<int32_t> verify_ids_;   // anchor and drafts of each sequence
   std::vector<int32_t> row_numbers_;
   std::vector<int32_t> choices_;  // the target's token after each verify row

@@ -19,9 +19,16 @@ struct TokenRequest {
   int32_t width = 0;                // drafts asked for in a cycle; 0: plain decoding
   std::vector<int32_t> stop_ids;    // a text ends with the first of these that it generates
   SamplingParams sampling;          // as they are: the largest logit of each row
+  // Fills SequenceCycle::expected. Costs a pass over the laws of every draft; needs sampling that draws.
+  bool expects_acceptance = false;
   // Called with every generated token, in order, as soon as it is committed. False ends the text after this token.
   std::function<bool(int32_t)> on_token;
 };
+
+// Of the drafts: what ratio acceptance and the expected acceptance need.
+inline bool wants_laws(const TokenRequest& request) {
+  return request.width > 0 && (request.sampling.uses_ratio() || request.expects_acceptance);
+}
 
 enum class EndReason { at_stop, at_length, by_caller };
 
@@ -31,6 +38,9 @@ struct SequenceCycle {
   int32_t accepted = 0;  // of those
   int32_t produced = 0;  // tokens committed
   int32_t asked = 0;     // drafts asked for
+  // Drafts that the laws let expect to be accepted: the probability of every draft that was reached, the first that was
+  // not kept included, summed up (verify/expected_acceptance.h). 0 unless the request asked for it.
+  double expected = 0;
 };
 
 struct TokenResult {

@@ -8,6 +8,7 @@
 #include "ops/argmax.h"
 #include "verify/accept.h"
 #include "verify/accept_ratio.h"
+#include "verify/expected_acceptance.h"
 #include "verify/penalties.h"
 
 namespace blockdraft {
@@ -82,9 +83,21 @@ void TokenChooser::draw(Context& context, std::span<const VerifiedBlock> blocks,
   sample(context, choices.data(), logits, head_.num_choices, samplings, nullptr);
   for (size_t r = 0; r < rows; ++r) {
     const auto [b, index] = group[r];
-    if (!uses_ratio(blocks[b]) || choices[r] == kNotANumber) continue;
-    test_draft(blocks[b], index, logits.row(static_cast<int64_t>(r)), choices[r], accepted[b]);
+    if (choices[r] == kNotANumber) continue;
+    float* scores = logits.row(static_cast<int64_t>(r));
+    if (uses_ratio(blocks[b])) {
+      test_draft(blocks[b], index, scores, choices[r], accepted[b]);
+    } else if (index < blocks[b].chances.size()) {
+      note_chance(blocks[b], index, scores);
+    }
   }
+}
+
+// Of a row whose token is drawn: its scores are no longer needed.
+void TokenChooser::note_chance(const VerifiedBlock& block, size_t index, float* scores) const {
+  softmax_row(scores, scores, head_.num_choices);
+  block.chances[index] =
+      expected_coupled_acceptance({scores, static_cast<size_t>(head_.num_choices)}, block.laws[index]);
 }
 
 void TokenChooser::test_draft(const VerifiedBlock& block, size_t index, float* scores, int32_t& choice,
@@ -101,6 +114,7 @@ void TokenChooser::test_draft(const VerifiedBlock& block, size_t index, float* s
     choice = draw_bonus(p, key);
     return;
   }
+  if (!block.chances.empty()) block.chances[index] = expected_ratio_acceptance(p, block.laws[index]);
   const RatioTest test = accept_ratio(p, block.laws[index], block.drafts[index], key);
   choice = test.token;
   if (test.kept) ++accepted;

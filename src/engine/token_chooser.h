@@ -19,10 +19,13 @@ namespace blockdraft {
 struct VerifiedBlock {
   Sequence* sequence = nullptr;
   std::span<const int32_t> drafts;
-  std::span<const ProbabilityRow> laws;  // [drafts], of ratio acceptance only
+  std::span<const ProbabilityRow> laws;  // [drafts], of requests that want laws only
+  // [drafts] or empty: gets the probability that the draft is accepted if those before it are. Left alone behind a
+  // draft that ratio acceptance did not keep.
+  std::span<double> chances = {};
 };
 
-// Borrows the head. Allocates nothing once made.
+// Borrows the head. Allocates nothing once made, but where chances are wanted.
 class TokenChooser {
  public:
   TokenChooser(const OutputHead& head, int32_t max_rows) : head_(head) { rows_.reserve(static_cast<size_t>(max_rows)); }
@@ -44,6 +47,7 @@ class TokenChooser {
   void draw(Context& context, std::span<const VerifiedBlock> blocks, int64_t first, const TensorView& logits,
             std::span<int32_t> choices, std::span<int32_t> accepted);
   void test_draft(const VerifiedBlock& block, size_t index, float* scores, int32_t& choice, int32_t& accepted) const;
+  void note_chance(const VerifiedBlock& block, size_t index, float* scores) const;
 
   const OutputHead& head_;
   std::vector<Row> rows_;

@@ -9,12 +9,6 @@
 #include "verify/accept.h"
 
 namespace blockdraft {
-namespace {
-
-bool wants_laws(const TokenRequest& request) { return request.width > 0 && request.sampling.uses_ratio(); }
-
-}  // namespace
-
 int32_t max_target_rows(const TokenEngineOptions& options) {
   return std::max(kPrefillRows, options.max_sequences * (options.max_width + 1));
 }
@@ -87,11 +81,16 @@ Status TokenEngine::validate(const TokenRequest& request, size_t index) const {
   if (const Status status = check_sampling(request.sampling, options_.num_choices); !status) {
     return make_error(status.error().code, "request {}: {}", index, status.error().message);
   }
+  if (request.expects_acceptance && !request.sampling.draws()) {
+    return make_error(Code::invalid_argument,
+                      "request {}: temperature is {}, expected above 0 where the expected acceptance is asked for",
+                      index, request.sampling.temperature);
+  }
   if (wants_laws(request) && drafter_->law_bytes(1) == 0) {
     return make_error(Code::mismatch,
-                      "request {}: acceptance is ratio, which needs the law of every draft, and this source of drafts "
-                      "gives none; expected coupled",
-                      index);
+                      "request {}: {} needs the law of every draft, and this source of drafts gives none; expected "
+                      "coupled acceptance without it",
+                      index, request.sampling.uses_ratio() ? "ratio acceptance" : "the expected acceptance");
   }
   return {};
 }

@@ -246,6 +246,17 @@ class Check(Case):
         self.assertEqual(found["tokens"], 96)
         self.assertAlmostEqual(found["acceptance_length_all"], 95 / len(lengths))
 
+    def test_acceptance_theory(self):
+        done = self.ok("check", *PAIR, "--prompts", PROMPTS, "--filter", "class-0", "--max-tokens", 24, "--temperature",
+                       0.8, "--seed", 3, "--acceptance-theory", "--json")
+        (found,) = objects(done.stdout)
+        self.assertEqual(set(found), CHECK_KEYS | {"acceptance_theory"})
+        self.assertEqual(set(found["acceptance_theory"]), {"coupled", "ratio"})
+        for theory in found["acceptance_theory"].values():
+            self.assertGreater(theory["allowed"], 1.2)
+            self.assertLess(abs(theory["observed"] - theory["allowed"]), 0.5)
+        self.assertEqual(len(re.findall(rb"tokens a pass that verifies drafts, [\d.]+ allowed by p and q", done.stderr)), 2)
+
     def test_people_read_three_lines(self):
         done = self.ok("check", *PAIR, "--prompt", "def main():", "--max-tokens", 24)
         plain, drafted, verdict = done.stdout.decode().splitlines()
@@ -404,6 +415,7 @@ class BadInput(Case):
         for flags in [["--drafter-weights", "fp8"], ["--drafter-layout", "shifted"], ["--confidence-threshold", "0"]]:
             self.refused(2, f"{flags[0]} requires --drafter", "generate", *PAIR[:2], *prompt, *flags)
         self.refused(2, "--stop: the text is empty", "generate", *PAIR, *prompt, "--stop", "")
+        self.refused(2, "--temperature is 0, expected above 0", "check", *PAIR, *prompt, "--acceptance-theory")
         self.refused(2, "log level is 'loud'", "generate", *PAIR, *prompt, "--log-level", "loud")
 
     def test_devices(self):

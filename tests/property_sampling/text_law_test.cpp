@@ -1,6 +1,8 @@
 // The first three tokens of a text have exactly the target's law, whoever drafts, however drafts are accepted, whatever
 // a request says of how tokens are drawn.
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "property_sampling/three_tokens.h"
@@ -23,6 +25,9 @@ TEST_P(TextLaw, FieldFault15_IsTheTargets) {
     const ThreeTokens drawn = draw_three_tokens(decoder, sampling, kTexts, {1, kLawWidth});
     expect_law(drawn.counts, law_of_three_tokens(sampling), kOneIn10000);
     EXPECT_GT(drawn.accepted, kTexts / 5) << "the drafter took part";
+    // Each draft that is reached is kept with the probability that its laws give: a variance of 1/4 at most.
+    EXPECT_NEAR(static_cast<double>(drawn.accepted), drawn.expected,
+                kOneIn10000 * std::sqrt(static_cast<double>(drawn.tested)) / 2);
   }
 }
 INSTANTIATE_TEST_SUITE_P(, TextLaw,

@@ -139,12 +139,17 @@ ThreeTokens draw_three_tokens(Decoder& decoder, const SamplingParams& sampling, 
                         .width = widths[static_cast<size_t>(i) % widths.size()],
                         .sampling = sampling});
     requests.back().sampling.seed = static_cast<uint64_t>(i);
+    requests.back().expects_acceptance = true;
   }
   ThreeTokens drawn{.counts = std::vector<int64_t>(kLawIds * kLawIds * kLawIds)};
   for (const TokenResult& result : decoder.run(requests)) {
     const int32_t cell = (result.ids[0] * kLawIds + result.ids[1]) * kLawIds + result.ids[2];
     ++drawn.counts[static_cast<size_t>(cell)];
-    for (const SequenceCycle& cycle : result.cycles) drawn.accepted += cycle.accepted;
+    for (const SequenceCycle& cycle : result.cycles) {
+      drawn.accepted += cycle.accepted;
+      drawn.tested += std::min(cycle.accepted + 1, cycle.width);
+      drawn.expected += cycle.expected;
+    }
   }
   return drawn;
 }

@@ -48,6 +48,8 @@ MakeDrafts law_drafter(TinyFamily family);
 struct ThreeTokens {
   std::vector<int64_t> counts;  // as the law
   int64_t accepted = 0;         // drafts of all texts
+  int64_t tested = 0;           // those that were reached: the accepted ones and the first of each cycle that was not
+  double expected = 0;          // of those, by their laws
 };
 
 // Draws `texts` texts with seeds of their own; five tokens each, so that drafts reach beyond the third.

@@ -190,7 +190,12 @@ TEST_F(TokenEngineTest, RatioAcceptanceIsRefusedWhereDraftsHaveNoLaws) {
   TokenRequest plain = request;
   plain.width = 0;
   EXPECT_EQ(decoder.run(plain).ids.size(), 8u);
+  request.sampling.acceptance = AcceptanceRule::coupled;
+  request.expects_acceptance = true;
+  expect_error(decoder.engine().run({&request, 1}), Code::mismatch, {"expected acceptance", "law"});
   request.sampling.temperature = 0.0f;
+  expect_error(decoder.engine().run({&request, 1}), Code::invalid_argument, {"temperature is 0", "above 0"});
+  request.expects_acceptance = false;
   EXPECT_EQ(decoder.run(request).ids.size(), 8u);
 }
 

@@ -54,13 +54,13 @@ Result<WeightMap> read_index(const std::filesystem::path& path) {
 }
 
 Result<SafetensorsFile> open_shard(const std::filesystem::path& index, const std::string& shard,
-                                   std::string_view tensor) {
+                                   std::string_view tensor, TensorData data) {
   const std::filesystem::path path = index.parent_path() / shard;
   if (!is_present(path)) {
     return make_error(Code::not_found, "{}: the shard is missing; {} places tensor '{}' there", path.string(),
                       index.string(), printable(tensor));
   }
-  return SafetensorsFile::open(path);
+  return SafetensorsFile::open(path, data);
 }
 
 // Index and shard must tell the same story about where tensors lie.
@@ -88,7 +88,7 @@ Status check_placement(const std::filesystem::path& index, const WeightMap& shar
 
 }  // namespace
 
-Result<Checkpoint> Checkpoint::open(const std::filesystem::path& folder) {
+Result<Checkpoint> Checkpoint::open(const std::filesystem::path& folder, TensorData data) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(folder, ignored)) {
     return make_error(Code::not_found, "{}: no such folder, expected one with {} or {}", folder.string(), kSingleFile,
@@ -103,18 +103,18 @@ Result<Checkpoint> Checkpoint::open(const std::filesystem::path& folder) {
   if (!has_single && !has_index) {
     return make_error(Code::not_found, "{}: no weights, expected {} or {}", folder.string(), kSingleFile, kIndexFile);
   }
-  return has_single ? open_single(folder) : open_shards(folder);
+  return has_single ? open_single(folder, data) : open_shards(folder, data);
 }
 
-Result<Checkpoint> Checkpoint::open_single(const std::filesystem::path& folder) {
+Result<Checkpoint> Checkpoint::open_single(const std::filesystem::path& folder, TensorData data) {
   Checkpoint checkpoint;
   checkpoint.folder_ = folder;
-  BLOCKDRAFT_ASSIGN(SafetensorsFile file, SafetensorsFile::open(folder / kSingleFile));
+  BLOCKDRAFT_ASSIGN(SafetensorsFile file, SafetensorsFile::open(folder / kSingleFile, data));
   checkpoint.add(std::move(file));
   return checkpoint;
 }
 
-Result<Checkpoint> Checkpoint::open_shards(const std::filesystem::path& folder) {
+Result<Checkpoint> Checkpoint::open_shards(const std::filesystem::path& folder, TensorData data) {
   const std::filesystem::path index = folder / kIndexFile;
   BLOCKDRAFT_ASSIGN(const WeightMap shards, read_index(index));
   // Each shard once, with the first tensor placed there for the message if the shard is missing.
@@ -123,7 +123,7 @@ Result<Checkpoint> Checkpoint::open_shards(const std::filesystem::path& folder) 
   Checkpoint checkpoint;
   checkpoint.folder_ = folder;
   for (const auto& [shard, tensor] : first_tensors) {
-    BLOCKDRAFT_ASSIGN(SafetensorsFile file, open_shard(index, shard, tensor));
+    BLOCKDRAFT_ASSIGN(SafetensorsFile file, open_shard(index, shard, tensor, data));
     BLOCKDRAFT_TRY(check_placement(index, shards, shard, file));
     checkpoint.add(std::move(file));
   }
@@ -171,5 +171,13 @@ size_t Checkpoint::mapped_bytes() const {
   for (const SafetensorsFile& file : files_) total += file.size_bytes();
   return total;
 }
+
+size_t Checkpoint::data_bytes() const {
+  size_t total = 0;
+  for (const SafetensorsFile& file : files_) total += file.size_bytes() - file.header_bytes();
+  return total;
+}
+
+bool Checkpoint::has_data() const { return std::ranges::all_of(files_, &SafetensorsFile::has_data); }
 
 }  // namespace blockdraft

@@ -20,7 +20,8 @@ class Checkpoint {
   // Errors, each naming the file: no weights in the folder; both a single file and an index; a shard that is missing,
   // lies outside the folder, or does not hold a tensor that the index places there; a tensor in a shard that the index
   // does not place there; a tensor that two shards hold; and all of safetensors.h.
-  static Result<Checkpoint> open(const std::filesystem::path& folder);
+  // With `data` optional each file may end behind its header.
+  static Result<Checkpoint> open(const std::filesystem::path& folder, TensorData data = TensorData::required);
 
   const std::filesystem::path& folder() const { return folder_; }
   const StoredTensor* find(std::string_view name) const;             // null if absent
@@ -31,11 +32,13 @@ class Checkpoint {
   std::vector<std::string> names() const;            // in ascending order
   std::string file_of(std::string_view name) const;  // path of the shard that holds the tensor, for messages
   size_t mapped_bytes() const;                       // all shards together
+  size_t data_bytes() const;                         // of those, tensor data; less than the tensors have if cut short
+  bool has_data() const;                             // of all tensors
 
  private:
   Checkpoint() = default;
-  static Result<Checkpoint> open_single(const std::filesystem::path& folder);
-  static Result<Checkpoint> open_shards(const std::filesystem::path& folder);
+  static Result<Checkpoint> open_single(const std::filesystem::path& folder, TensorData data);
+  static Result<Checkpoint> open_shards(const std::filesystem::path& folder, TensorData data);
   void add(SafetensorsFile file);
 
   std::filesystem::path folder_;

@@ -174,8 +174,20 @@ class EntryReader {
   const std::string& name_;
 };
 
-// The byte ranges must tile [0, data_bytes): neither overlap nor gap, nothing after the last.
-Status check_layout(const TensorEntries& entries, size_t data_bytes, std::string_view origin) {
+Status refuse_header_alone(const TensorEntries& entries, size_t data_bytes, std::string_view origin) {
+  size_t expected = 0;
+  for (const auto& [name, entry] : entries) expected = std::max(expected, entry.end);
+  if (data_bytes > 0 || expected == 0) return {};
+  return corrupt(
+      "{}: the file ends behind its header, expected {} bytes of tensor data: it can be inspected, not loaded", origin,
+      expected);
+}
+
+// The byte ranges must tile [0, data_bytes): neither overlap nor gap, nothing after the last. A file that may end
+// early may be shorter than that.
+Status check_layout(const TensorEntries& entries, size_t data_bytes, std::string_view origin, TensorData data) {
+  const bool may_end_early = data == TensorData::optional;
+  if (!may_end_early) BLOCKDRAFT_TRY(refuse_header_alone(entries, data_bytes, origin));
   std::vector<const TensorEntries::value_type*> order;
   order.reserve(entries.size());
   for (const auto& item : entries) order.push_back(&item);
@@ -186,7 +198,7 @@ Status check_layout(const TensorEntries& entries, size_t data_bytes, std::string
   const std::string* previous = nullptr;
   for (const auto* item : order) {
     const auto& [name, entry] = *item;
-    if (entry.end > data_bytes) {
+    if (entry.end > data_bytes && !may_end_early) {
       return corrupt("{}: tensor '{}' ends at byte {} of the data, the file has {}", origin, printable(name), entry.end,
                      data_bytes);
     }
@@ -201,7 +213,7 @@ Status check_layout(const TensorEntries& entries, size_t data_bytes, std::string
     position = entry.end;
     previous = &name;
   }
-  if (position != data_bytes) {
+  if (position < data_bytes || (position > data_bytes && !may_end_early)) {
     return corrupt("{}: the tensors end at byte {} of the data, the file has {}", origin, position, data_bytes);
   }
   return {};
@@ -216,7 +228,7 @@ int64_t StoredTensor::num_elements() const {
 }
 
 Result<TensorEntries> parse_safetensors_header(std::span<const std::byte> bytes, size_t file_size_bytes,
-                                               std::string_view origin) {
+                                               std::string_view origin, TensorData data) {
   BLOCKDRAFT_ASSIGN(const std::string_view text, header_text(bytes, file_size_bytes, origin));
   BLOCKDRAFT_ASSIGN(const Json header, parse_json(text, origin));
   TensorEntries entries;
@@ -228,18 +240,22 @@ Result<TensorEntries> parse_safetensors_header(std::span<const std::byte> bytes,
     BLOCKDRAFT_ASSIGN(TensorEntry entry, EntryReader(fields, origin, name).read());
     entries.emplace_hint(entries.end(), name, std::move(entry));
   }
-  BLOCKDRAFT_TRY(check_layout(entries, file_size_bytes - kLengthBytes - text.size(), origin));
+  BLOCKDRAFT_TRY(check_layout(entries, file_size_bytes - kLengthBytes - text.size(), origin, data));
   return entries;
 }
 
-Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path) {
+Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path, TensorData data) {
   BLOCKDRAFT_ASSIGN(MappedFile mapping, MappedFile::open(path));
   const std::span<const std::byte> bytes = mapping.bytes();
-  BLOCKDRAFT_ASSIGN(TensorEntries entries, parse_safetensors_header(bytes, bytes.size(), path.string()));
+  BLOCKDRAFT_ASSIGN(TensorEntries entries, parse_safetensors_header(bytes, bytes.size(), path.string(), data));
   SafetensorsFile file(path, std::move(mapping));
-  const std::byte* data = bytes.data() + kLengthBytes + load_little_endian(bytes);
+  file.header_bytes_ = kLengthBytes + load_little_endian(bytes);
+  const size_t data_bytes = bytes.size() - file.header_bytes_;
+  file.has_data_ = std::ranges::all_of(entries, [&](const auto& item) { return item.second.end <= data_bytes; });
+  const std::byte* first = file.has_data_ ? bytes.data() + file.header_bytes_ : nullptr;
   for (auto& [name, entry] : entries) {
-    StoredTensor tensor{entry.dtype, std::move(entry.shape), data + entry.begin, entry.end - entry.begin};
+    const std::byte* begin = first == nullptr ? nullptr : first + entry.begin;
+    StoredTensor tensor{entry.dtype, std::move(entry.shape), begin, entry.end - entry.begin};
     file.tensors_.emplace_hint(file.tensors_.end(), name, std::move(tensor));
   }
   return file;

@@ -98,6 +98,18 @@ TEST_F(Sharded, FindsTensorsOverAllShards) {
             std::filesystem::file_size(folder_ / kFirst) + std::filesystem::file_size(folder_ / kSecond));
 }
 
+TEST_F(Sharded, HeadersOfShardsAreEnoughToLookAt) {
+  const size_t whole_bytes = open()->data_bytes();
+  const std::string second = read_file(folder_ / kSecond);
+  write_file(folder_ / kSecond, second.substr(0, second.size() - 1));
+  expect_error(open(), Code::corrupt_file, {kSecond});
+  const auto checkpoint = Checkpoint::open(folder_.path(), TensorData::optional);
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.error().message;
+  EXPECT_FALSE(checkpoint->has_data());
+  EXPECT_EQ(checkpoint->data_bytes(), whole_bytes - 1);
+  EXPECT_EQ(checkpoint->names().size(), 3u);
+}
+
 TEST_F(Sharded, RefusesASingleFileBesideTheIndex) {
   write_safetensors(folder_ / "model.safetensors", {f32_tensor("w", {1}, {1})});
   expect_error(open(), Code::mismatch, {folder_.path().string(), "both", "model.safetensors", kIndex});

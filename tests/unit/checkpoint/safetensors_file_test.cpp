@@ -71,6 +71,37 @@ TEST(SafetensorsFile, EveryTruncationIsAnError) {
   EXPECT_TRUE(SafetensorsFile::open(folder / "w.safetensors").ok());
 }
 
+// The beginning of a download, cut anywhere behind its header, can be looked at.
+TEST(SafetensorsFile, DataMayBeOptional) {
+  const TempDir folder;
+  const std::string whole = safetensors_from({f32_tensor("w", {2}, {1, 2}), bf16_tensor("v", {3}, {1, 2, 3})});
+  const size_t header_bytes = whole.size() - 14;
+  for (size_t size = 0; size <= whole.size(); ++size) {
+    write_file(folder / "w.safetensors", whole.substr(0, size));
+    const auto file = SafetensorsFile::open(folder / "w.safetensors", TensorData::optional);
+    if (size < header_bytes) {
+      expect_error(file, Code::corrupt_file, {"w.safetensors"});
+      continue;
+    }
+    ASSERT_TRUE(file.ok()) << file.error().message;
+    EXPECT_EQ(file->header_bytes(), header_bytes);
+    EXPECT_EQ(file->has_data(), size == whole.size());
+    EXPECT_EQ(file->find("w")->data != nullptr, file->has_data());
+    EXPECT_EQ(file->find("v")->size_bytes, 6u);
+  }
+  write_file(folder / "w.safetensors", whole + "x");
+  expect_error(SafetensorsFile::open(folder / "w.safetensors", TensorData::optional), Code::corrupt_file,
+               {"w.safetensors", "end at byte 14", "the file has 15"});
+}
+
+TEST(SafetensorsFile, AHeaderAloneIsNotLoaded) {
+  const TempDir folder;
+  const std::string whole = safetensors_from({f32_tensor("w", {2}, {1, 2})});
+  write_file(folder / "w.safetensors", whole.substr(0, whole.size() - 8));
+  expect_error(SafetensorsFile::open(folder / "w.safetensors"), Code::corrupt_file,
+               {"w.safetensors", "ends behind its header", "8 bytes", "inspected, not loaded"});
+}
+
 // Opening a model must not read it: the weights of a large one would push everything else out of memory.
 TEST(SafetensorsFile, OpeningReadsTheHeaderOnly) {
   const TempDir folder;

@@ -238,6 +238,22 @@ TEST(SafetensorsHeader, RefusesGaps) {
                Code::corrupt_file, {kOrigin, "'b'", "begins at byte 5", "expected 4"});
 }
 
+// A file that may end early is held to everything else.
+TEST(SafetensorsHeader, WithoutDataTheRangesMustTileAllTheSame) {
+  const auto without_data = [](const std::string& header) {
+    const std::string file = safetensors_from_header(header);
+    return parse_safetensors_header(std::as_bytes(std::span(file)), file.size(), kOrigin, TensorData::optional);
+  };
+  const auto entries = without_data(entry("[2]", "[0,8]"));
+  ASSERT_TRUE(entries.ok()) << entries.error().message;
+  EXPECT_EQ(entries->at("w").end, 8u);
+  expect_error(without_data(entry("[1]", "[4,8]")), Code::corrupt_file, {kOrigin, "begins at byte 4", "expected 0"});
+  expect_error(without_data(entry("[3]", "[0,8]")), Code::corrupt_file, {kOrigin, "'w'", "expected 12"});
+  expect_error(without_data(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},)"
+                            R"("b":{"dtype":"U8","shape":[4],"data_offsets":[3,7]}})"),
+               Code::corrupt_file, {kOrigin, "'b'", "overlaps tensor 'a'"});
+}
+
 TEST(SafetensorsHeader, RefusesBytesAfterTheLastTensor) {
   expect_error(parse_header(entry("[1]", "[0,4]"), 5), Code::corrupt_file,
                {kOrigin, "end at byte 4", "the file has 5"});

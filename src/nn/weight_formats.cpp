@@ -1,5 +1,8 @@
 #include "nn/weight_formats.h"
 
+#include <string_view>
+#include <utility>
+
 #include "base/error.h"
 #include "tensor/weight_view.h"
 
@@ -11,6 +14,14 @@ constexpr const char* kDivisor = "_global_scale";  // of compressed-tensors
 constexpr const char* kPacked = "_packed";         // of compressed-tensors
 constexpr const char* kScale = "_scale";
 constexpr const char* kScaleInverse = "_scale_inv";
+
+// Names that scales of the activations going into a weight have; none for a parameter.
+std::vector<std::string> activation_scales(const std::string& name) {
+  constexpr std::string_view kWeight = ".weight";
+  if (!name.ends_with(kWeight)) return {};
+  const std::string module = name.substr(0, name.size() - kWeight.size());
+  return {module + ".input_scale", module + ".input_global_scale"};
+}
 
 class Finder {
  public:
@@ -102,11 +113,8 @@ class Finder {
   }
 
   WeightTensors with_ignored(WeightTensors tensors) const {
-    constexpr std::string_view kWeight = ".weight";
-    if (!name_.ends_with(kWeight)) return tensors;
-    const std::string module = name_.substr(0, name_.size() - kWeight.size());
-    for (const char* suffix : {".input_scale", ".input_global_scale"}) {
-      if (checkpoint_.find(module + suffix) != nullptr) tensors.ignored.push_back(module + suffix);
+    for (std::string& scale : activation_scales(name_)) {
+      if (checkpoint_.find(scale) != nullptr) tensors.ignored.push_back(std::move(scale));
     }
     return tensors;
   }
@@ -123,6 +131,32 @@ bool has_weight(const Checkpoint& checkpoint, const std::string& name) {
 
 Result<WeightTensors> find_weight(const Checkpoint& checkpoint, const std::string& name) {
   return Finder(checkpoint, name).find();
+}
+
+std::vector<std::string> tensors_of(const Checkpoint& checkpoint, const std::string& name) {
+  std::vector<std::string> names = activation_scales(name);
+  for (const char* suffix : {"", kPacked, kScale, kScaleInverse, kMultiplier, kDivisor}) {
+    names.push_back(name + suffix);
+  }
+  std::erase_if(names, [&](const std::string& tensor) { return checkpoint.find(tensor) == nullptr; });
+  return names;
+}
+
+std::string describe(const Checkpoint& checkpoint, const WeightTensors& tensors) {
+  if (tensors.scheme != WeightScheme::nvfp4) return name_of(checkpoint.find(tensors.codes)->dtype);
+  return tensors.global_is_divisor ? "NVFP4 (compressed-tensors)" : "NVFP4 (ModelOpt)";
+}
+
+const char* name_of(Fp8Scales scales) {
+  switch (scales) {
+    case Fp8Scales::tensor:
+      return "one scale";
+    case Fp8Scales::row:
+      return "a scale a row";
+    case Fp8Scales::block:
+      return "a scale a 128x128 block";
+  }
+  return "unknown";
 }
 
 Result<Fp8Scales> fp8_scales(const Checkpoint& checkpoint, const std::string& scale_name, int64_t out_features,

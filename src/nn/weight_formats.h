@@ -29,13 +29,21 @@ struct WeightTensors {
 // Whether the checkpoint has a weight of this name, in whatever format.
 bool has_weight(const Checkpoint& checkpoint, const std::string& name);
 
+// The tensors of the checkpoint that belong to a weight of this name by theirs, of whatever format and whether or not
+// they go together.
+std::vector<std::string> tensors_of(const Checkpoint& checkpoint, const std::string& name);
+
 // `name` is W above: "fc.weight", or a parameter's name. Errors: not_found; mismatch for tensors of both NVFP4
 // families, two scales of one kind, or a scale that W's type does not take; not_found for a scale that it needs;
 // unsupported for a type that no kernel reads.
 Result<WeightTensors> find_weight(const Checkpoint& checkpoint, const std::string& name);
 
+// "F32", "F8_E4M3", "NVFP4 (ModelOpt)", "NVFP4 (compressed-tensors)": what the codes are.
+std::string describe(const Checkpoint& checkpoint, const WeightTensors& tensors);
+
 // What one scale of an FP8 weight covers.
 enum class Fp8Scales { tensor, row, block };
+const char* name_of(Fp8Scales scales);  // "one scale", "a scale a row", "a scale a 128x128 block"
 
 // By the shape of the scale: [] or [1], [out] or [out, 1], [ceil(out / 128), ceil(in / 128)]. Where two of them agree
 // (one row, one block), so do the values. Errors: mismatch.

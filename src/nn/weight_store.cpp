@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "ops/cpu/decode.h"
 #include "tensor/codec.h"
@@ -54,8 +55,10 @@ bool is_plain_float(DType dtype) { return dtype == DType::f32 || dtype == DType:
 
 }  // namespace
 
-WeightStore::WeightStore(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix)
-    : checkpoint_(std::move(checkpoint)), prefix_(std::move(prefix)) {}
+WeightStore::WeightStore(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix, WeightValues values)
+    : checkpoint_(std::move(checkpoint)), prefix_(std::move(prefix)), values_(values) {
+  CHECK(values == WeightValues::unread || checkpoint_->has_data());
+}
 
 bool WeightStore::has(std::string_view name) const { return checkpoint_->find(full_name(name)) != nullptr; }
 
@@ -65,10 +68,36 @@ bool WeightStore::has_matrix(std::string_view name) const {
 
 Result<ConstTensorView> WeightStore::vector(std::string_view name, int64_t dim) {
   BLOCKDRAFT_ASSIGN(const float* values, floats(full_name(name), dim));
+  note_plain(full_name(name));
   return view_f32(values, Shape{dim});
 }
 
-// Any shape with the right number of elements: a scale is [out], [out, 1] or, for one row, a scalar.
+void WeightStore::note_plain(const std::string& name) {
+  const StoredTensor& tensor = *checkpoint_->find(name);
+  stored_.push_back({.name = name.substr(prefix_.size()),
+                     .format = name_of(tensor.dtype),
+                     .parameters = tensor.num_elements(),
+                     .size_bytes = static_cast<int64_t>(tensor.size_bytes)});
+}
+
+Status WeightStore::note_matrix(const std::string& name, int64_t out_features, int64_t in_features) {
+  BLOCKDRAFT_ASSIGN(const WeightTensors tensors, find_weight(*checkpoint_, name));
+  StoredWeight weight{.name = name.substr(prefix_.size()),
+                      .format = describe(*checkpoint_, tensors),
+                      .parameters = out_features * in_features};
+  if (tensors.scheme == WeightScheme::fp8) {
+    BLOCKDRAFT_ASSIGN(const Fp8Scales scales, fp8_scales(*checkpoint_, tensors.scale, out_features, in_features));
+    weight.format += fmt::format(", {}", name_of(scales));
+  }
+  for (const std::string& tensor : tensors_of(*checkpoint_, name)) {
+    weight.size_bytes += static_cast<int64_t>(checkpoint_->find(tensor)->size_bytes);
+  }
+  stored_.push_back(std::move(weight));
+  return {};
+}
+
+// Any shape with the right number of elements: a scale is [out], [out, 1] or, for one row, a scalar. null if values are
+// not read.
 Result<const float*> WeightStore::floats(const std::string& name, int64_t count) {
   BLOCKDRAFT_ASSIGN(const StoredTensor* tensor, checkpoint_->require(name));
   used_.insert(name);
@@ -80,6 +109,7 @@ Result<const float*> WeightStore::floats(const std::string& name, int64_t count)
     return make_error(Code::mismatch, "{}: tensor '{}' has shape {}, expected {} elements", checkpoint_->file_of(name),
                       name, to_string(tensor->shape), count);
   }
+  if (!reads_values()) return static_cast<const float*>(nullptr);
   std::vector<float>& values = owned_.emplace_back(static_cast<size_t>(count));
   for (size_t i = 0; i < values.size(); ++i) values[i] = element(*tensor, i);
   if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); })) {
@@ -93,19 +123,24 @@ Result<WeightView> WeightStore::matrix(std::string_view name, int64_t out_featur
                                        bool with_bias) {
   const std::string weight_name = full_name(name) + ".weight";
   BLOCKDRAFT_ASSIGN(WeightView view, stored_matrix(weight_name, out_features, in_features));
+  BLOCKDRAFT_TRY(note_matrix(weight_name, out_features, in_features));
   if (with_bias) {
     BLOCKDRAFT_ASSIGN(view.bias, floats(full_name(name) + ".bias", out_features));
+    note_plain(full_name(name) + ".bias");
   }
   return view;
 }
 
 Result<WeightView> WeightStore::parameter(std::string_view name, int64_t out_features, int64_t in_features) {
-  return stored_matrix(full_name(name), out_features, in_features);
+  BLOCKDRAFT_ASSIGN(const WeightView view, stored_matrix(full_name(name), out_features, in_features));
+  BLOCKDRAFT_TRY(note_matrix(full_name(name), out_features, in_features));
+  return view;
 }
 
 Result<ConstTensorView> WeightStore::tensor(std::string_view name, const Shape& shape) {
   BLOCKDRAFT_TRY(checkpoint_->require(full_name(name), shape));
   BLOCKDRAFT_ASSIGN(const float* values, floats(full_name(name), shape.num_elements()));
+  note_plain(full_name(name));
   return view_f32(values, shape);
 }
 
@@ -149,8 +184,13 @@ Result<WeightView> WeightStore::fp8_matrix(const WeightTensors& tensors, int64_t
   WeightView view{weight->data, weight->dtype, out_features, in_features};
   BLOCKDRAFT_ASSIGN(const Fp8Scales scales, fp8_scales(*checkpoint_, tensors.scale, out_features, in_features));
   BLOCKDRAFT_ASSIGN(const float* values, floats(tensors.scale, checkpoint_->find(tensors.scale)->num_elements()));
+  if (values == nullptr) return view;
   switch (scales) {
     case Fp8Scales::tensor:
+      if (values[0] == 0.0f) {
+        return make_error(Code::corrupt_file, "{}: tensor '{}' is 0, expected another number: all of '{}' would vanish",
+                          checkpoint_->file_of(tensors.scale), tensors.scale, tensors.codes);
+      }
       view.row_scales = owned_.emplace_back(static_cast<size_t>(out_features), values[0]).data();
       break;
     case Fp8Scales::row:
@@ -183,7 +223,7 @@ Result<WeightView> WeightStore::nvfp4_matrix(const WeightTensors& tensors, int64
 Result<const StoredTensor*> WeightStore::codes(const std::string& name, const Shape& shape) {
   BLOCKDRAFT_ASSIGN(const StoredTensor* tensor, checkpoint_->require(name, shape));
   used_.insert(name);
-  if (tensor->dtype == DType::f8_e4m3 && has_nan_code(*tensor)) {
+  if (reads_values() && tensor->dtype == DType::f8_e4m3 && has_nan_code(*tensor)) {
     return make_error(Code::corrupt_file, "{}: tensor '{}' holds an FP8 code for NaN", checkpoint_->file_of(name),
                       name);
   }
@@ -193,6 +233,7 @@ Result<const StoredTensor*> WeightStore::codes(const std::string& name, const Sh
 // As the multiplier that WeightView wants.
 Result<float> WeightStore::global_scale(const WeightTensors& tensors) {
   BLOCKDRAFT_ASSIGN(const float* value, floats(tensors.global_scale, 1));
+  if (value == nullptr) return 1.0f;
   const float factor = tensors.global_is_divisor ? 1.0f / *value : *value;
   if (*value == 0.0f || !std::isfinite(factor) || factor == 0.0f) {
     return make_error(Code::corrupt_file, "{}: tensor '{}' is {}, expected a finite number other than zero",
@@ -214,6 +255,10 @@ size_t WeightStore::converted_bytes() const {
 }
 
 void WeightStore::ignore(std::string_view name) { used_.insert(full_name(name)); }
+
+void WeightStore::ignore_matrix(std::string_view name) {
+  for (const std::string& tensor : tensors_of(*checkpoint_, full_name(name) + ".weight")) used_.insert(tensor);
+}
 
 std::vector<std::string> WeightStore::unused() const {
   std::vector<std::string> names = checkpoint_->names();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <set>
@@ -26,13 +27,26 @@ enum class LoadFormat {
   nvfp4,
 };
 
+// Whether values are looked at. `unread`: names, types and shapes are checked as ever, and what is returned has its
+// shape but no data; for a checkpoint that may be without data.
+enum class WeightValues { read, unread };
+
+// One weight, norm or bias that was asked for, as the checkpoint stores it.
+struct StoredWeight {
+  std::string name;        // without the prefix; of a quantized one, what its codes would be called if it were not
+  std::string format;      // "BF16", "F8_E4M3, a scale a row", "NVFP4 (ModelOpt)"
+  int64_t parameters = 0;  // numbers of the model: two in a byte of NVFP4, none in a scale
+  int64_t size_bytes = 0;  // scales included
+};
+
 // Matrices stay where they are mapped; norm weights, biases and scales become float32 of our own (they are small).
 // The format of a matrix is decided per tensor from its companions (nn/weight_formats.h); each keeps its own scales.
 // Immutable once loading is done.
 class WeightStore {
  public:
   // `prefix` is what the file puts before the names used here ("model." in some drafters); "" for none.
-  WeightStore(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix);
+  WeightStore(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix,
+              WeightValues values = WeightValues::read);
 
   // Linear weights (is_quantizable) that are loaded from here on get this format, in memory of our own where they do
   // not have it yet (nn/quantize.h); the errors of two roundings add up. Their errors then also are: numeric for a
@@ -55,15 +69,20 @@ class WeightStore {
   Result<ConstTensorView> tensor(std::string_view name, const Shape& shape);
   // The raw tensor, for what is not a weight (d2t).
   Result<const StoredTensor*> raw(std::string_view name);
-  // Marks a tensor as known though it is not needed.
+  // Marks a tensor as known though it is not needed; all tensors of a weight.
   void ignore(std::string_view name);
+  void ignore_matrix(std::string_view name);
 
   // Tensors of the checkpoint that nothing asked for.
   std::vector<std::string> unused() const;
+  const std::vector<StoredWeight>& stored() const { return stored_; }  // what was asked for, in that order
+  bool reads_values() const { return values_ == WeightValues::read; }
   const Checkpoint& checkpoint() const { return *checkpoint_; }
 
  private:
   std::string full_name(std::string_view name) const { return prefix_ + std::string(name); }
+  void note_plain(const std::string& full_name);
+  Status note_matrix(const std::string& full_name, int64_t out_features, int64_t in_features);
   Result<const float*> floats(const std::string& full_name, int64_t count);
   Result<WeightView> stored_matrix(const std::string& name, int64_t out_features, int64_t in_features);
   Result<WeightView> view_of(const WeightTensors& tensors, int64_t out_features, int64_t in_features);
@@ -75,10 +94,12 @@ class WeightStore {
 
   std::shared_ptr<const Checkpoint> checkpoint_;
   std::string prefix_;
+  WeightValues values_ = WeightValues::read;
   LoadFormat format_ = LoadFormat::stored;
   std::deque<std::vector<float>> owned_;
   std::deque<QuantizedMatrix> converted_;
   std::set<std::string, std::less<>> used_;
+  std::vector<StoredWeight> stored_;
 };
 
 }  // namespace blockdraft

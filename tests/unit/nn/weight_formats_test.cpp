@@ -57,11 +57,11 @@ void erase(Tensors& tensors, const std::string& name) {
 
 class WeightFormats : public ::testing::Test {
  protected:
-  WeightStore store_of(const Tensors& tensors) {
+  WeightStore store_of(const Tensors& tensors, WeightValues values = WeightValues::read) {
     write_safetensors(folder_ / "model.safetensors", tensors);
     auto checkpoint = Checkpoint::open(folder_.path());
     if (!checkpoint) throw std::runtime_error(checkpoint.error().message);
-    return {std::make_shared<const Checkpoint>(std::move(checkpoint).value()), ""};
+    return {std::make_shared<const Checkpoint>(std::move(checkpoint).value()), "", values};
   }
 
   Result<WeightView> load(const Tensors& tensors, int64_t rows = kRows, int64_t columns = kColumns) {
@@ -391,11 +391,59 @@ std::vector<Broken> broken_fp8() {
        with(good, f32_tensor("fc.weight_scale_2", {}, {1})),
        Code::mismatch,
        {"'fc.weight_scale_2'", "F8_E4M3"}},
+      {"one scale of zero",
+       fp8(f32_tensor("fc.weight_scale", {}, {0})),
+       Code::corrupt_file,
+       {"'fc.weight_scale'", "0"}},
       {"wrong shape",
        with(good, fp8_tensor("fc.weight", {32, 2}, codes(64, 0x38))),
        Code::mismatch,
        {"'fc.weight'", "[32, 2]", "[2, 32]"}},
   };
+}
+
+// Tensors and what they count for.
+TEST_F(WeightFormats, StoredWeightsAreCounted) {
+  const std::vector<uint8_t> ones = codes(64, 0x38);
+  const auto fp8_of = [&](TensorToWrite scale) {
+    return Tensors{fp8_tensor("fc.weight", {2, 32}, ones), std::move(scale), f32_tensor("fc.input_scale", {}, {1})};
+  };
+  struct Case {
+    Tensors tensors;
+    const char* format;
+    int64_t size_bytes;
+  };
+  for (const Case& c : {Case{modelopt(), "NVFP4 (ModelOpt)", 32 + 4 + 4 + 4},
+                        Case{compressed_tensors(), "NVFP4 (compressed-tensors)", 32 + 4 + 4 + 4},
+                        Case{fp8_of(f32_tensor("fc.weight_scale", {}, {1})), "F8_E4M3, one scale", 64 + 4 + 4},
+                        Case{fp8_of(f32_tensor("fc.weight_scale", {2}, {1, 1})), "F8_E4M3, a scale a row", 64 + 8 + 4},
+                        Case{{bf16_tensor("fc.weight", {2, 32}, std::vector<float>(64))}, "BF16", 128}}) {
+    for (const WeightValues values : {WeightValues::read, WeightValues::unread}) {
+      WeightStore store = store_of(c.tensors, values);
+      const auto weight = store.matrix("fc", kRows, kColumns);
+      ASSERT_TRUE(weight) << weight.error().message;
+      ASSERT_EQ(store.stored().size(), 1u);
+      EXPECT_EQ(store.stored()[0].name, "fc.weight");
+      EXPECT_EQ(store.stored()[0].format, c.format);
+      EXPECT_EQ(store.stored()[0].parameters, 64);
+      EXPECT_EQ(store.stored()[0].size_bytes, c.size_bytes);
+    }
+  }
+  WeightStore blocks = store_of(
+      {fp8_tensor("fc.weight", {130, 2}, codes(260, 0x38)), f32_tensor("fc.weight_scale_inv", {2, 1}, {1, 1})});
+  ASSERT_TRUE(blocks.matrix("fc", 130, 2));
+  EXPECT_EQ(blocks.stored()[0].format, "F8_E4M3, a scale a 128x128 block");
+}
+
+TEST_F(WeightFormats, AnIgnoredWeightIsIgnoredWithAllItsTensors) {
+  for (const Tensors& tensors : {modelopt(), compressed_tensors(), fp8(f32_tensor("fc.weight_scale", {}, {1})),
+                                 fp8(f32_tensor("fc.weight_scale_inv", {1, 1}, {1}))}) {
+    WeightStore store = store_of(tensors);
+    EXPECT_EQ(store.unused().size(), tensors.size());
+    store.ignore_matrix("fc");
+    EXPECT_TRUE(store.unused().empty());
+    EXPECT_TRUE(store.stored().empty());
+  }
 }
 
 std::vector<Broken> broken_plain() {
@@ -422,6 +470,10 @@ TEST_F(WeightFormats, ContradictionsAreRefusedByName) {
     for (const Broken& broken : cases) {
       SCOPED_TRACE(broken.what);
       const auto weight = load(broken.tensors, kRows, broken.columns);
+      if (broken.code != Code::corrupt_file) {  // what is wrong is not a value: it shows without them
+        WeightStore unread = store_of(broken.tensors, WeightValues::unread);
+        expect_error(unread.matrix("fc", kRows, broken.columns), broken.code, {broken.parts.front()});
+      }
       expect_error(weight, broken.code, {});
       for (const std::string& part : broken.parts) expect_error(weight, broken.code, {part});
       expect_error(weight, broken.code, {folder_.path().string()});

@@ -38,14 +38,6 @@ ConfigValue element(const ConfigValue& list, size_t index) {
   return {&(*list.value)[index], fmt::format("{}[{}]", list.name, index)};
 }
 
-// Applies a conversion to a key that may be absent.
-template <class T, class Convert>
-Result<std::optional<T>> optionally(const ConfigValue& found, Convert convert) {
-  if (found.value == nullptr) return std::optional<T>();
-  BLOCKDRAFT_ASSIGN(T value, convert(found));
-  return std::optional<T>(std::move(value));
-}
-
 }  // namespace
 
 Result<Json> read_json_file(const std::filesystem::path& path) {

@@ -72,6 +72,15 @@ class ConfigReader {
   std::string prefix_;
 };
 
+// Applies a conversion to a value that may be absent.
+template <class T, class Convert>
+Result<std::optional<T>> optionally(const ConfigValue& found, Convert convert) {
+  if (found.value == nullptr) return std::optional<T>();
+  Result<T> value = convert(found);
+  if (!value) return value.error();
+  return std::optional<T>(std::move(value).value());
+}
+
 // The same conversions for a value that was found by other rules of precedence (draft keys, spec 2.1).
 Result<int64_t> integer_from(const ConfigReader& reader, const ConfigValue& found, IntegerRange range = {});
 Result<double> number_from(const ConfigReader& reader, const ConfigValue& found);

@@ -27,16 +27,16 @@ constexpr std::string_view kKnownKeys[] = {
     "runtime_block_size", "n_target_features", "has_embed_tokens", "has_lm_head", "emb_dim", "gru_hidden_dim",
     "pure_draft_prefix_len"};
 
+// Keys of the transformer: where there is a transformer_layer_config, copies elsewhere do not count.
+constexpr std::string_view kTransformerKeys[] = {
+    "hidden_size",         "intermediate_size", "num_hidden_layers", "num_attention_heads",
+    "num_key_value_heads", "head_dim",          "vocab_size",        "max_position_embeddings",
+    "rms_norm_eps",        "hidden_act",        "attention_bias",    "mlp_bias",
+    "rope_theta",          "rope_scaling",      "rope_parameters",   "layer_types",
+    "sliding_window",      "use_sliding_window"};
+
 bool is_known(std::string_view key) {
   return std::find(std::begin(kKnownKeys), std::end(kKnownKeys), key) != std::end(kKnownKeys);
-}
-
-// Applies a conversion to a key that may be absent.
-template <class T, class Convert>
-Result<std::optional<T>> optionally(const ConfigValue& found, Convert convert) {
-  if (found.value == nullptr) return std::optional<T>();
-  BLOCKDRAFT_ASSIGN(T value, convert(found));
-  return std::optional<T>(std::move(value));
 }
 
 }  // namespace
@@ -51,6 +51,7 @@ Result<DraftKeys> DraftKeys::open(const ConfigReader& config, std::vector<std::s
   BLOCKDRAFT_ASSIGN(keys.dflash_config_, config.optional_object("dflash_config"));
   BLOCKDRAFT_ASSIGN(keys.dspark_config_, config.optional_object("dspark_config"));
   BLOCKDRAFT_ASSIGN(keys.transformer_, config.optional_object("transformer_layer_config"));
+  if (keys.transformer_) keys.warn_of_other_copies(*keys.transformer_);
   if (keys.dflash_config_) keys.warn_of_unknown_keys(*keys.dflash_config_, *config.find("dflash_config").value);
   if (keys.dspark_config_) keys.warn_of_unknown_keys(*keys.dspark_config_, *config.find("dspark_config").value);
   return keys;
@@ -61,6 +62,20 @@ void DraftKeys::warn_of_unknown_keys(const ConfigReader& nested, const Json& obj
     if (value.is_null() || is_known(key)) continue;
     warnings_->push_back(fmt::format("{}: key '{}' is {}; it is not known and not used", nested.origin(),
                                      printable(nested.find(key).name), json_excerpt(value)));
+  }
+}
+
+void DraftKeys::warn_of_other_copies(const ConfigReader& transformer) {
+  for (const std::string_view key : kTransformerKeys) {
+    const ConfigValue used = transformer.find(key);
+    const ConfigValue other = config_.find(key);
+    if (other.value == nullptr) continue;
+    if (used.value == nullptr) {
+      warnings_->push_back(fmt::format("{}: key '{}' is {}; it is looked for in transformer_layer_config and not used",
+                                       config_.origin(), other.name, json_excerpt(*other.value)));
+    } else if (*used.value != *other.value) {
+      warnings_->push_back(disagreement(config_, used, other));
+    }
   }
 }
 

@@ -15,7 +15,8 @@ namespace blockdraft {
 // level; the alias dspark_noise_token_id of mask_token_id comes after its dspark_<k>. null counts as absent. Copies
 // that disagree add a line to `warnings` that names both places and values. `config` and `warnings` are borrowed.
 //
-// The keys of the transformer are at the top level, or in transformer_layer_config where there is one (spec 2.6).
+// The keys of the transformer are at the top level, or in transformer_layer_config where there is one (spec 2.6);
+// copies beside it that disagree add a line, too.
 class DraftKeys {
  public:
   // Refused: dflash_config, dspark_config or transformer_layer_config that is not an object. Keys in the
@@ -42,6 +43,7 @@ class DraftKeys {
 
   std::vector<ConfigValue> copies(std::string_view key) const;
   void warn_of_unknown_keys(const ConfigReader& nested, const Json& object);
+  void warn_of_other_copies(const ConfigReader& transformer);
 
   ConfigReader config_;
   std::optional<ConfigReader> dflash_config_;

@@ -13,10 +13,11 @@ namespace blockdraft {
 
 // Reads d2t [draft_vocab_size] as offsets (target id = i + d2t[i]) or absolute ids, whichever reading t2d
 // [vocab_size] (may be null) supports; without t2d by the order of spec 1.10. The result is strictly increasing and
-// below vocab_size, or the tensor is refused with `origin` named.
+// below vocab_size, or the tensor is refused with `origin` named. Without `read_values` only types and shapes are
+// checked, and the result is empty.
 Result<std::vector<int32_t>> read_draft_vocabulary(const StoredTensor& d2t, const StoredTensor* t2d,
                                                    int64_t draft_vocab_size, int64_t vocab_size,
-                                                   std::string_view origin);
+                                                   std::string_view origin, bool read_values = true);
 
 // Replaces draft ids by the target ids they mean; negative ids and, with an empty vocabulary, all ids stay.
 void to_target_ids(std::span<int32_t> ids, std::span<const int32_t> draft_to_target);

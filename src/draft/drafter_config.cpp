@@ -1,7 +1,9 @@
 #include "draft/drafter_config.h"
 
+#include <algorithm>
 #include <limits>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -24,6 +26,15 @@ Status refuse_other_value_heads(const DraftKeys& keys, int64_t head_dim) {
   BLOCKDRAFT_ASSIGN(const auto v_head_dim, keys.optional_integer("v_head_dim"));
   if (v_head_dim.value_or(head_dim) == head_dim) return {};
   return unsupported_value(keys.config(), keys.find("v_head_dim"), fmt::format("head_dim {}", head_dim));
+}
+
+// A vector of its own instead of the mask token's row (appendix A).
+Status refuse_mask_embedding(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / "mask_embedding.pt";
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return {};
+  return make_error(Code::unsupported,
+                    "{}: a mask embedding of its own, as of the MiMo variant of DFlash, expected none", path.string());
 }
 
 Status check_attention_mode(const DraftKeys& keys, const TransformerConfig& transformer) {
@@ -100,8 +111,19 @@ Status read_scales(const DraftKeys& keys, DrafterConfig& drafter) {
   return {};
 }
 
+// The files of one kind leave it out (spec 2.7).
+std::optional<int64_t> assumed_vocab_size(const DraftKeys& keys, const DrafterKind& kind,
+                                          std::vector<std::string>& warnings) {
+  constexpr int64_t kMuseVocabSize = 202048;
+  if (kind.format != DrafterFormat::muse || keys.transformer().has("vocab_size")) return std::nullopt;
+  warnings.push_back(fmt::format("{}: no vocab_size; {} is used, that of every Muse Glimmer assistant",
+                                 keys.config().origin(), kMuseVocabSize));
+  return kMuseVocabSize;
+}
+
 Status read_transformer(const DraftKeys& keys, const DrafterKind& kind, DrafterConfig& drafter) {
-  BLOCKDRAFT_ASSIGN(drafter.transformer, read_transformer_config(keys.transformer()));
+  const std::optional<int64_t> vocab_size = assumed_vocab_size(keys, kind, drafter.warnings);
+  BLOCKDRAFT_ASSIGN(drafter.transformer, read_transformer_config(keys.transformer(), vocab_size));
   TransformerConfig& transformer = drafter.transformer;
   drafter.warnings.insert(drafter.warnings.end(), transformer.warnings.begin(), transformer.warnings.end());
   transformer.warnings.clear();
@@ -139,6 +161,15 @@ const char* name_of(MarkovHeadType type) {
   return "unknown";
 }
 
+int32_t DrafterConfig::largest_window() const {
+  int32_t largest = 0;
+  for (const DrafterLayerConfig& layer : layers) {
+    if (layer.window == 0) return 0;
+    largest = std::max(largest, layer.window);
+  }
+  return largest;
+}
+
 Result<DrafterConfig> read_drafter_config(const Json& document, std::string origin,
                                           std::optional<BlockLayout> layout_override) {
   if (!document.is_object()) {
@@ -172,7 +203,10 @@ Result<DrafterConfig> read_drafter_config(const Json& document, std::string orig
 Result<DrafterConfig> read_drafter_config(const std::filesystem::path& folder,
                                           std::optional<BlockLayout> layout_override) {
   BLOCKDRAFT_ASSIGN(const Json document, read_config_json(folder));
-  return read_drafter_config(document, (folder / "config.json").string(), layout_override);
+  BLOCKDRAFT_ASSIGN(DrafterConfig drafter,
+                    read_drafter_config(document, (folder / "config.json").string(), layout_override));
+  BLOCKDRAFT_TRY(refuse_mask_embedding(folder));
+  return drafter;
 }
 
 }  // namespace blockdraft

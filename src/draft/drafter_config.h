@@ -76,14 +76,18 @@ struct DrafterConfig {
 
   // Drafts that a block of the trained size yields: block_size - 1 in place, block_size shifted.
   int32_t trained_width() const { return layout == BlockLayout::in_place ? block_size - 1 : block_size; }
+  // Context positions that some layer can see at most, the row's own included; 0: some layer sees everything.
+  int32_t largest_window() const;
   // Block rows needed for so many drafts.
   int32_t rows_for_width(int32_t width) const { return layout == BlockLayout::in_place ? width + 1 : width; }
 };
 
 // Reads `folder`/config.json with the precedence of spec 2.1 and validates as spec 2.8 says, as far as the config alone
-// allows: DFlash, DFlash2 and DSpark as z-lab, SpecForge, DeepSpec and speculators write them. Refused, each by name:
+// allows: DFlash, DFlash2 and DSpark as z-lab, SpecForge, DeepSpec and speculators write them, and the Muse Glimmer
+// assistant. Refused, each by name:
 // Domino and the vendor variants of appendix A, unknown projector types, keys that change the mathematics and belong to
-// another kind. A quantization is not looked at here: formats are decided per tensor.
+// another kind, a mask_embedding.pt in the folder (as of the MiMo variant). A quantization is not looked at here:
+// formats are decided per tensor.
 //
 // `layout_override` replaces what the config says of the layout, with a warning if the two differ; files in speculators
 // format may not say it (spec 1.8).

@@ -21,6 +21,7 @@ constexpr KnownKind kArchitectures[] = {
     {"DFlash2DraftModel", DrafterFamily::dflash2, DrafterFormat::plain},
     {"DSparkDraftModel", DrafterFamily::dspark, DrafterFormat::plain},
     {"Qwen3DSparkModel", DrafterFamily::dspark, DrafterFormat::deepspec},
+    {"MuseGlimmerAssistantModel", DrafterFamily::dflash, DrafterFormat::muse},
 };
 
 // speculators_model_type and the architectures that come with it.
@@ -43,11 +44,8 @@ struct OtherKind {
 };
 
 constexpr OtherKind kOtherArchitectures[] = {
-    {"Gemma4DSparkModel", "the Gemma 4 variant of DSpark"},
-    {"Lfm2DSparkDraftModel", "the LFM2 variant of DSpark"},
-    {"K3DSparkModel", "the Kimi K3 variant of DSpark"},
-    {"DominoDraftModel", "a Domino drafter"},
-    {"MuseGlimmerAssistantModel", "the Muse Glimmer assistant, a vendor variant of DFlash"},
+    {"Gemma4DSparkModel", "the Gemma 4 variant of DSpark"},      {"Lfm2DSparkDraftModel", "the LFM2 variant of DSpark"},
+    {"K3DSparkModel", "the Kimi K3 variant of DSpark"},          {"DominoDraftModel", "a Domino drafter"},
     {"DFlashLagunaForCausalLM", "the Laguna variant of DFlash"},
 };
 
@@ -116,9 +114,10 @@ Result<std::optional<std::string>> read_projector(const DraftKeys& keys) {
                     *projector == kDomino ? "a Domino drafter" : "a projector type that is not known");
 }
 
-Status refuse_other_model_types(const ConfigReader& transformer) {
+Status refuse_other_model_types(const ConfigReader& transformer, DrafterFormat format) {
   BLOCKDRAFT_ASSIGN(const auto model_type, transformer.optional_string("model_type"));
   if (model_type.value_or("qwen3") == "qwen3") return {};
+  if (format == DrafterFormat::muse && *model_type == "muse_glimmer_assistant") return {};
   return unsupported_value(transformer, transformer.find("model_type"),
                            "\"qwen3\", whose layers every published drafter has");
 }
@@ -141,7 +140,7 @@ Result<DrafterKind> read_drafter_kind(const DraftKeys& keys) {
   if (speculators && !config.has("transformer_layer_config")) {
     return config.missing("transformer_layer_config", "an object with the keys of the drafter's layers");
   }
-  BLOCKDRAFT_TRY(refuse_other_model_types(keys.transformer()));
+  BLOCKDRAFT_TRY(refuse_other_model_types(keys.transformer(), kind.format));
   return kind;
 }
 

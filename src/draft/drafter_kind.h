@@ -17,6 +17,7 @@ enum class DrafterFormat {
   plain,        // z-lab's and SpecForge's
   deepspec,     // everything at the top level of a copy of the target's config
   speculators,  // transformer keys in transformer_layer_config
+  muse,         // Muse Glimmer assistant: a plain DFlash drafter whose config leaves out what all of its files share
 };
 
 struct DrafterKind {

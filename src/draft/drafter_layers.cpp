@@ -79,6 +79,7 @@ Result<CausalityKeys> read_causality(const DraftKeys& keys, const DrafterKind& k
     }
     if (!causality.all_layers) causality.all_layers = causal;
   }
+  if (kind.format == DrafterFormat::muse && !causality.all_layers) causality.all_layers = false;  // spec 2.7
   BLOCKDRAFT_ASSIGN(const auto non_causal, keys.optional_boolean("sliding_window_non_causal"));
   if (non_causal) {
     causality.sliding_layers = !*non_causal;

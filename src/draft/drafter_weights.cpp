@@ -24,6 +24,22 @@ Status refuse_unused(const WeightStore& store, const DrafterConfig& config) {
                     store.checkpoint().file_of(unused.front()), unused.front(), config.architecture, unused.size());
 }
 
+// What makes context rows out of taps. Muse Glimmer assistants name it otherwise (spec 3.4).
+struct ContextNames {
+  const char* fc;
+  const char* hidden_norm;
+};
+ContextNames context_names(const WeightStore& store) {
+  if (store.has_matrix("encoder.fc")) return {"encoder.fc", "encoder.output_norm_enc.weight"};
+  return {"fc", "hidden_norm.weight"};
+}
+
+// Some files call the first layer by another name (spec 3.4).
+std::string layer_prefix(const WeightStore& store, int64_t index) {
+  const bool mid = index == 0 && store.has("midlayer.input_layernorm.weight");
+  return mid ? "midlayer." : fmt::format("layers.{}.", index);
+}
+
 Status load_vocabulary(WeightStore& store, const DrafterConfig& config, DrafterWeights& weights) {
   const TransformerConfig& transformer = config.transformer;
   if (store.has_matrix("embed_tokens")) {
@@ -42,7 +58,7 @@ Status load_vocabulary(WeightStore& store, const DrafterConfig& config, DrafterW
     }
     BLOCKDRAFT_ASSIGN(weights.draft_to_target,
                       read_draft_vocabulary(*d2t, t2d, config.draft_vocab_size, transformer.vocab_size,
-                                            store.checkpoint().folder().string()));
+                                            store.checkpoint().folder().string(), store.reads_values()));
   }
   return {};
 }
@@ -88,8 +104,7 @@ Status load_selector(WeightStore& store, const DrafterConfig& config, SelectorWe
 // Older SpecForge files keep the two heads in a container (spec 3.4).
 std::string head_name(const WeightStore& store, const std::string& head, std::string_view matrix) {
   const std::string contained = "logit_head." + head;
-  const std::string weight = fmt::format("{}.{}.weight", contained, matrix);
-  return store.has(weight) || store.has(weight + "_packed") ? contained : head;
+  return store.has_matrix(fmt::format("{}.{}", contained, matrix)) ? contained : head;
 }
 
 Status load_markov(WeightStore& store, const DrafterConfig& config, MarkovWeights& markov) {
@@ -120,11 +135,12 @@ Status load_markov(WeightStore& store, const DrafterConfig& config, MarkovWeight
 Result<std::string> find_prefix(const Checkpoint& checkpoint) {
   static constexpr std::array<std::string_view, 3> kPrefixes = {"", "model.", "draft_model."};
   for (const std::string_view prefix : kPrefixes) {
-    for (const char* name : {"fc.weight", "fc.weight_packed"}) {
-      if (checkpoint.find(std::string(prefix) + name) != nullptr) return std::string(prefix);
+    for (const char* name : {"fc.weight", "encoder.fc.weight"}) {
+      if (has_weight(checkpoint, std::string(prefix) + name)) return std::string(prefix);
     }
   }
-  return make_error(Code::not_found, "{}: no tensor 'fc.weight', 'model.fc.weight' or 'draft_model.fc.weight'",
+  return make_error(Code::not_found,
+                    "{}: no tensor 'fc.weight', 'encoder.fc.weight', 'model.fc.weight' or 'draft_model.fc.weight'",
                     checkpoint.folder().string());
 }
 
@@ -132,10 +148,11 @@ Result<DrafterWeights> load_drafter_weights(WeightStore& store, const DrafterCon
   const TransformerConfig& transformer = config.transformer;
   const auto taps = static_cast<int64_t>(config.target_layer_ids.size());
   DrafterWeights weights;
-  BLOCKDRAFT_ASSIGN(weights.fc, store.matrix("fc", transformer.hidden_size, taps * config.target_hidden_size));
-  BLOCKDRAFT_ASSIGN(weights.hidden_norm, store.vector("hidden_norm.weight", transformer.hidden_size));
+  const ContextNames names = context_names(store);
+  BLOCKDRAFT_ASSIGN(weights.fc, store.matrix(names.fc, transformer.hidden_size, taps * config.target_hidden_size));
+  BLOCKDRAFT_ASSIGN(weights.hidden_norm, store.vector(names.hidden_norm, transformer.hidden_size));
   for (int64_t index = 0; index < transformer.num_hidden_layers; ++index) {
-    BLOCKDRAFT_ASSIGN(BlockLayer layer, load_layer(store, config, fmt::format("layers.{}.", index)));
+    BLOCKDRAFT_ASSIGN(BlockLayer layer, load_layer(store, config, layer_prefix(store, index)));
     weights.context_kv_proj.push_back(layer.decoder.qkv_proj[1]);
     weights.context_kv_proj.push_back(layer.decoder.qkv_proj[2]);
     weights.layers.push_back(layer);

@@ -47,7 +47,8 @@ struct DrafterWeights {
 };
 
 // Every tensor of the file must be used or on the list of those that may be ignored: a missing or superfluous one
-// would show only as poor acceptance (spec 2.8).
+// would show only as poor acceptance (spec 2.8). From a store that does not read values: shapes without data, and no
+// draft_to_target.
 Result<DrafterWeights> load_drafter_weights(WeightStore& store, const DrafterConfig& config);
 
 // What the file puts before the names of spec 3.1: "", "model." or "draft_model.".

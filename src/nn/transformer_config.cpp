@@ -13,9 +13,9 @@ constexpr int64_t kDefaultMaxPositionEmbeddings = 32768;
 constexpr double kDefaultRmsNormEps = 1e-6;
 
 Status refuse_other_mlps(const ConfigReader& config) {
-  BLOCKDRAFT_ASSIGN(const auto activation, config.optional_string("hidden_act"));
-  if (activation.value_or("silu") != "silu") {
-    return unsupported_value(config, config.find("hidden_act"), "\"silu\"");
+  for (const char* key : {"hidden_act", "hidden_activation"}) {
+    BLOCKDRAFT_ASSIGN(const auto activation, config.optional_string(key));
+    if (activation.value_or("silu") != "silu") return unsupported_value(config, config.find(key), "\"silu\"");
   }
   BLOCKDRAFT_ASSIGN(const auto mlp_bias, config.optional_boolean("mlp_bias"));
   if (mlp_bias.value_or(false)) return unsupported_value(config, config.find("mlp_bias"), "false");
@@ -61,14 +61,19 @@ Result<double> read_rms_norm_eps(const ConfigReader& config) {
 
 }  // namespace
 
-Result<TransformerConfig> read_transformer_config(const ConfigReader& config) {
+Result<TransformerConfig> read_transformer_config(const ConfigReader& config,
+                                                  std::optional<int64_t> default_vocab_size) {
   TransformerConfig transformer;
   BLOCKDRAFT_TRY(refuse_other_mlps(config));
   BLOCKDRAFT_ASSIGN(transformer.hidden_size, config.integer("hidden_size", kExtent));
   BLOCKDRAFT_ASSIGN(transformer.intermediate_size, config.integer("intermediate_size", kExtent));
   BLOCKDRAFT_ASSIGN(transformer.num_hidden_layers, config.integer("num_hidden_layers", kLayerCount));
   BLOCKDRAFT_TRY(read_heads(config, transformer));
-  BLOCKDRAFT_ASSIGN(transformer.vocab_size, config.integer("vocab_size", kExtent));
+  if (default_vocab_size && !config.has("vocab_size")) {
+    transformer.vocab_size = *default_vocab_size;
+  } else {
+    BLOCKDRAFT_ASSIGN(transformer.vocab_size, config.integer("vocab_size", kExtent));
+  }
   BLOCKDRAFT_ASSIGN(const auto max_positions, config.optional_integer("max_position_embeddings", kExtent));
   transformer.max_position_embeddings = max_positions.value_or(kDefaultMaxPositionEmbeddings);
   BLOCKDRAFT_ASSIGN(transformer.rms_norm_eps, read_rms_norm_eps(config));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,9 @@ struct TransformerConfig {
 };
 
 // Reads and validates all of the above with the defaults of spec 2.3: layers in kLayerCount, other extents in kExtent,
-// heads divisible by K/V heads, head_dim even, hidden_act silu and no mlp_bias (anything else is unsupported, by name),
-// eps positive.
-Result<TransformerConfig> read_transformer_config(const ConfigReader& config);
+// heads divisible by K/V heads, head_dim even, hidden_act (or hidden_activation) silu and no mlp_bias (anything else is
+// unsupported, by name), eps positive. `default_vocab_size`: of a config without one; absent: it is required.
+Result<TransformerConfig> read_transformer_config(const ConfigReader& config,
+                                                  std::optional<int64_t> default_vocab_size = {});
 
 }  // namespace blockdraft

@@ -7,7 +7,9 @@
 
 #include "base/json.h"
 #include "draft/drafter_config.h"
-#include "drafter_examples.h"
+#include "support/drafter_examples.h"
+#include "support/expect_error.h"
+#include "support/temp_dir.h"
 
 namespace blockdraft {
 namespace {
@@ -66,12 +68,7 @@ TEST(DrafterConfig, ReadsQwen36Of27B) {
 
 // The gpt-oss row of spec 2.7: biases, YaRN, eps 1e-5, a head dimension that is no quotient, L and F unequal.
 TEST(DrafterConfig, ReadsGptOssOf20B) {
-  const DrafterConfig config = read_ok(R"({
-    "hidden_size": 2880, "intermediate_size": 7680, "num_attention_heads": 64, "num_key_value_heads": 8,
-    "head_dim": 64, "num_hidden_layers": 8, "layer_types": null, "block_size": 8, "num_target_layers": 24,
-    "dflash_config": {"mask_token_id": 200000, "target_layer_ids": [1, 6, 11, 16, 21]}, "rope_theta": 150000,
-    "rms_norm_eps": 1e-05, "vocab_size": 201088, "attention_bias": true, "max_position_embeddings": 131072,
-    "rope_scaling": {"rope_type": "yarn", "factor": 32, "original_max_position_embeddings": 4096}})");
+  const DrafterConfig config = accepted(gpt_oss_20b());
   EXPECT_EQ(config.layers.size(), 8u);
   EXPECT_EQ(config.target_layer_ids.size(), 5u);
   EXPECT_TRUE(config.transformer.attention_bias);
@@ -79,6 +76,26 @@ TEST(DrafterConfig, ReadsGptOssOf20B) {
   EXPECT_EQ(config.transformer.rope.type, RopeType::yarn);
   EXPECT_DOUBLE_EQ(config.transformer.rope.attention_factor, 1.3465735902799727);
   EXPECT_EQ(config.trained_width(), 7);
+}
+
+// Its files leave out what all of them share.
+TEST(DrafterConfig, ReadsTheMuseAssistant) {
+  const DrafterConfig config = accepted(muse_assistant());
+  EXPECT_EQ(config.family, DrafterFamily::dflash);
+  EXPECT_EQ(config.layout, BlockLayout::in_place);
+  EXPECT_EQ(config.trained_width(), 15);
+  EXPECT_EQ(config.mask_token_id, 201818);
+  EXPECT_EQ(config.transformer.vocab_size, 202048);
+  EXPECT_THAT(config.target_layer_ids, ElementsAre(1, 13, 25, 37, 49));
+  EXPECT_THAT(windows(config), Each(2048));
+  EXPECT_EQ(causality(config), std::vector<bool>(5, false));
+  EXPECT_EQ(config.largest_window(), 2048);
+  EXPECT_THAT(config.warnings, ElementsAre("config.json: no vocab_size; 202048 is used, that of every Muse Glimmer "
+                                           "assistant"));
+  const DrafterConfig stated = accepted(muse_assistant(), R"({"vocab_size": 202112, "is_causal": true})");
+  EXPECT_EQ(stated.transformer.vocab_size, 202112);
+  EXPECT_EQ(causality(stated), std::vector<bool>(5, true));
+  EXPECT_THAT(stated.warnings, IsEmpty());
 }
 
 TEST(DrafterConfig, MaskMayEqualTheStopId) {
@@ -240,6 +257,15 @@ TEST(RealFiles, TheRestOfTheMiMoExampleIsRead) {
   EXPECT_EQ(causality(config), std::vector<bool>(5, false));
   EXPECT_EQ(config.block_size, 8);
   EXPECT_THAT(config.warnings, IsEmpty());
+}
+
+// Its other half: a vector of its own for the mask rows, in a file beside.
+TEST(RealFiles, AMaskEmbeddingIsRefusedByName) {
+  const TempDir folder;
+  write_file(folder / "config.json", qwen3_4b().dump());
+  EXPECT_TRUE(read_drafter_config(folder.path()).ok());
+  write_file(folder / "mask_embedding.pt", "");
+  expect_error(read_drafter_config(folder.path()), Code::unsupported, {"mask_embedding.pt", "MiMo variant of DFlash"});
 }
 
 TEST(RealFiles, MissingFolderAndWrongDocument) {

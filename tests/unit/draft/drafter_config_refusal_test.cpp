@@ -1,22 +1,19 @@
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/json.h"
 #include "draft/drafter_config.h"
-#include "drafter_examples.h"
+#include "support/drafter_examples.h"
+#include "support/expect_error.h"
 
 namespace blockdraft {
+
+TEST_P(DrafterRefusal, NamesKeyFoundAndExpected) { expect_refusal(read(GetParam().patch), GetParam()); }
+
 namespace {
-
-class DrafterRefusal : public testing::TestWithParam<Refusal> {};
-
-TEST_P(DrafterRefusal, NamesKeyFoundAndExpected) {
-  expect_refused(qwen3_4b(), GetParam().patch, GetParam().code, GetParam().message);
-}
-
-std::string case_name(const testing::TestParamInfo<Refusal>& refusal) { return refusal.param.name; }
 
 Refusal other_kind(const char* name, const char* patch, const std::string& found, const std::string& kind) {
   return {name, patch, Code::unsupported,
@@ -34,9 +31,6 @@ INSTANTIATE_TEST_SUITE_P(
                    "the Kimi K3 variant of DSpark"),
         other_kind("domino", R"({"architectures": ["DominoDraftModel"]})", R"('architectures' is ["DominoDraftModel"])",
                    "a Domino drafter"),
-        other_kind("muse", R"({"architectures": ["MuseGlimmerAssistantModel"]})",
-                   R"('architectures' is ["MuseGlimmerAssistantModel"])",
-                   "the Muse Glimmer assistant, a vendor variant of DFlash"),
         other_kind("laguna", R"({"architectures": ["DFlashLagunaForCausalLM"]})",
                    R"('architectures' is ["DFlashLagunaForCausalLM"])", "the Laguna variant of DFlash"),
         other_kind("target", R"({"architectures": ["Qwen3ForCausalLM"]})", R"('architectures' is ["Qwen3ForCausalLM"])",
@@ -49,9 +43,15 @@ INSTANTIATE_TEST_SUITE_P(
                    "a projector type that is not known"),
         Refusal{"no_architecture", R"({"architectures": null})", Code::not_found,
                 R"(key 'architectures' is missing, expected that of a drafter, such as ["DFlashDraftModel"])"},
+        Refusal{"model_type_dspark", R"({"model_type": "dspark"})", Code::unsupported,
+                R"(key 'model_type' is "dspark", expected "qwen3", whose layers every published drafter has)"},
+        Refusal{
+            "model_type_muse", R"({"model_type": "muse_glimmer_assistant"})", Code::unsupported,
+            R"(key 'model_type' is "muse_glimmer_assistant", expected "qwen3", whose layers every published drafter )"
+            "has"},
         Refusal{"model_type", R"({"model_type": "llama"})", Code::unsupported,
                 R"(key 'model_type' is "llama", expected "qwen3", whose layers every published drafter has)"}),
-    case_name);
+    refusal_name);
 
 Refusal foreign(const char* name, const char* patch, const std::string& found, const std::string& neutral,
                 const std::string& kind) {
@@ -99,7 +99,37 @@ INSTANTIATE_TEST_SUITE_P(
                             "whose block is in place"},
                     Refusal{"v_head_dim", R"({"v_head_dim": 64})", Code::unsupported,
                             "key 'v_head_dim' is 64, expected head_dim 128"}),
-    case_name);
+    refusal_name);
+
+// Each vendor variant by what gives it away in files that do not carry its architecture.
+TEST(VendorVariants, AreRefusedByName) {
+  struct Variant {
+    const char* name;
+    Json document;
+    const char* patch;
+  };
+  const std::vector<Variant> variants = {
+      {"the Laguna variant of DFlash", qwen3_4b(), R"({"architectures": ["DFlashLagunaForCausalLM"]})"},
+      {"the Laguna variant of DFlash", qwen3_4b(), R"({"gating": "per-head"})"},
+      {"the MiMo variant of DFlash", mimo(), "{}"},
+      {"the MiMo variant of DFlash", qwen3_4b(), R"({"add_swa_attention_sink_bias": true})"},
+      {"the MiMo variant of DFlash", qwen3_4b(), R"({"partial_rotary_factor": 0.5})"},
+      {"the Gemma 4 variant of DSpark", qwen3_4b_deepspec(), R"({"architectures": ["Gemma4DSparkModel"]})"},
+      {"a Domino drafter", qwen3_4b(), R"({"architectures": ["DominoDraftModel"]})"},
+      {"a Domino drafter", qwen3_4b(), R"({"dflash_config": {"projector_type": "domino", "emb_dim": 256,
+                                           "gru_hidden_dim": 1024, "shift_label": true}})"},
+      {"the LFM2 variant of DSpark", qwen3_4b_dspark(), R"({"architectures": ["Lfm2DSparkDraftModel"]})"},
+      {"a rotary embedding of interleaved pairs", qwen3_4b_dspark(), R"({"is_neox_style": false})"},
+      {"the Kimi K3 variant of DSpark", qwen3_4b_dspark(), R"({"architectures": ["K3DSparkModel"]})"},
+      {"no architecture of a known drafter", qwen3_4b_dspark(), R"({"architectures": ["DeepseekV4DSparkModel"]})"},
+      // DSpark with DFlash2's convolutions.
+      {"a DFlash2 drafter", qwen3_4b_dspark(), R"({"dflash_config": {"conv_kernel_size": 2, "conv_group_size": 16}})"},
+  };
+  for (const Variant& variant : variants) {
+    expect_error(read_drafter_config(patched(variant.document, variant.patch), "config.json"), Code::unsupported,
+                 {"config.json: key '", "expected", variant.name});
+  }
+}
 
 constexpr Code kCorrupt = Code::corrupt_file;
 
@@ -134,9 +164,12 @@ INSTANTIATE_TEST_SUITE_P(
                 "key 'dflash_config' is [1], expected an object"},
         Refusal{"no_theta", R"({"rope_theta": null})", Code::not_found,
                 "key 'rope_theta' is missing, expected a number above 1, there or in rope_parameters"},
+        Refusal{
+            "rope_type", R"({"rope_scaling": {"rope_type": "proportional", "factor": 8}})", Code::unsupported,
+            R"(key 'rope_scaling.rope_type' is "proportional", expected rope type default, linear, llama3 or yarn)"},
         Refusal{"activation", R"({"hidden_act": "gelu"})", Code::unsupported,
                 R"(key 'hidden_act' is "gelu", expected "silu")"}),
-    case_name);
+    refusal_name);
 
 INSTANTIATE_TEST_SUITE_P(
     FieldFault1_LayerIds, DrafterRefusal,
@@ -167,7 +200,7 @@ INSTANTIATE_TEST_SUITE_P(
                 Code::not_found,
                 "key 'target_layer_ids' is missing, expected a list of target layers: what num_target_layers 2 and "
                 "num_hidden_layers 2 give, [1, -1], is not one"}),
-    case_name);
+    refusal_name);
 
 INSTANTIATE_TEST_SUITE_P(
     FieldFault2_Mask, DrafterRefusal,
@@ -179,7 +212,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "key 'dflash_config.mask_token_id' is 151936, expected an integer from 0 to 151935"},
         Refusal{"mask_negative", R"({"dflash_config": {"mask_token_id": -1}})", kCorrupt,
                 "key 'dflash_config.mask_token_id' is -1, expected an integer from 0 to 151935"}),
-    case_name);
+    refusal_name);
 
 INSTANTIATE_TEST_SUITE_P(
     FieldFault7_BlockSize, DrafterRefusal,
@@ -191,7 +224,7 @@ INSTANTIATE_TEST_SUITE_P(
                             "key 'dflash_config.block_size' is 0, expected an integer from 1 to 1024"},
                     Refusal{"block_text", R"({"block_size": "16"})", kCorrupt,
                             R"(key 'block_size' is "16", expected an integer from 1 to 1024)"}),
-    case_name);
+    refusal_name);
 
 }  // namespace
 }  // namespace blockdraft

@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "draft/drafter_config.h"
-#include "drafter_examples.h"
+#include "support/drafter_examples.h"
 
 namespace blockdraft {
 namespace {
@@ -89,6 +89,24 @@ TEST(SpeculatorsConfig, ItsOwnKeyOfLayersWins) {
   EXPECT_THAT(config.target_layer_ids, ElementsAre(1, 9, 17, 25, 33));
   EXPECT_THAT(config.warnings, ElementsAre("config.json: key 'aux_hidden_state_layer_ids' is [2, 10, 18, 26, 34] but "
                                            "'target_layer_ids' is [2, 10]; the first is used"));
+}
+
+// Of the transformer's keys those in transformer_layer_config count, and whoever edits others hears of it.
+TEST(SpeculatorsConfig, CopiesBesideTheLayersDoNotCount) {
+  const DrafterConfig config =
+      accepted(qwen3_4b_speculators(), R"({"vocab_size": 151000, "hidden_size": 2560, "rope_theta": 10000000,
+                                           "transformer_layer_config": {"use_sliding_window": null},
+                                           "use_sliding_window": false})");
+  EXPECT_EQ(config.transformer.vocab_size, 151936);
+  EXPECT_EQ(config.transformer.rope.rope_theta, 1e6);
+  EXPECT_THAT(
+      config.warnings,
+      ElementsAre("config.json: key 'transformer_layer_config.vocab_size' is 151936 but 'vocab_size' is 151000; "
+                  "the first is used",
+                  "config.json: key 'transformer_layer_config.rope_theta' is 1000000 but 'rope_theta' is "
+                  "10000000; the first is used",
+                  "config.json: key 'use_sliding_window' is false; it is looked for in transformer_layer_config "
+                  "and not used"));
 }
 
 // [2, N / 2, N - 3] of the format, counted from the embeddings.

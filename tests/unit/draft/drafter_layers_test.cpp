@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "draft/drafter_config.h"
-#include "drafter_examples.h"
+#include "support/drafter_examples.h"
 
 namespace blockdraft {
 namespace {
@@ -113,16 +113,8 @@ TEST(DrafterLayers, LayerTypesWinOverUseSwa) {
                                            "'dflash_config.use_swa' is true; the first is used"));
 }
 
-class LayerRefusal : public testing::TestWithParam<Refusal> {};
-
-TEST_P(LayerRefusal, NamesKeyFoundAndExpected) {
-  expect_refused(qwen3_4b(), GetParam().patch, GetParam().code, GetParam().message);
-}
-
-std::string case_name(const testing::TestParamInfo<Refusal>& refusal) { return refusal.param.name; }
-
 INSTANTIATE_TEST_SUITE_P(
-    Layers, LayerRefusal,
+    Layers, DrafterRefusal,
     testing::Values(
         Refusal{
             "count", R"({"layer_types": ["full_attention"]})", Code::corrupt_file,
@@ -155,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(
                 Code::corrupt_file, "key 'swa_window_size' is 0, expected an integer from 1 to 2147483647"},
         Refusal{"swa_switched_off", R"({"layer_types": null, "use_swa": true, "swa_window_size": 8})",
                 Code::corrupt_file, "key 'use_swa' is true, expected false, as use_sliding_window is"}),
-    case_name);
+    refusal_name);
 
 }  // namespace
 }  // namespace blockdraft

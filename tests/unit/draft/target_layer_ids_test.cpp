@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 #include "draft/drafter_config.h"
-#include "drafter_examples.h"
+#include "support/drafter_examples.h"
 
 namespace blockdraft {
 namespace {

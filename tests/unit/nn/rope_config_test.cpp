@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "support/config_refusal.h"
 
 namespace blockdraft {
 namespace {
@@ -254,21 +255,9 @@ TEST(RopeConfig, Describe) {
             "yarn, theta 150000, factor 32, original length 4096");
 }
 
-struct Refusal {
-  const char* name;
-  const char* config;
-  Code code;
-  const char* message;  // without the origin
-};
-
 class RopeRefusal : public testing::TestWithParam<Refusal> {};
 
-TEST_P(RopeRefusal, NamesKeyFoundAndExpected) {
-  const Reading reading = read(GetParam().config);
-  ASSERT_FALSE(reading.rope.ok()) << GetParam().config;
-  EXPECT_EQ(reading.rope.error().message, std::string("config.json: ") + GetParam().message);
-  EXPECT_EQ(reading.rope.error().code, GetParam().code);
-}
+TEST_P(RopeRefusal, NamesKeyFoundAndExpected) { expect_refusal(read(GetParam().patch).rope, GetParam()); }
 
 #define YARN(keys) R"({"rope_theta": 1e4, "rope_scaling": {"rope_type": "yarn", "factor": 2, )" keys "}}"
 
@@ -358,7 +347,7 @@ INSTANTIATE_TEST_SUITE_P(
             "key 'rope_parameters.linear_attention' is an object, expected no such key beside those of layer types"},
         Refusal{"layer_type_number", R"({"rope_parameters": {"full_attention": 5}})", Code::corrupt_file,
                 "key 'rope_parameters.full_attention' is 5, expected an object"}),
-    [](const testing::TestParamInfo<Refusal>& refusal) { return std::string(refusal.param.name); });
+    refusal_name);
 
 #undef YARN
 

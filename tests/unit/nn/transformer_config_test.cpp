@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "support/config_refusal.h"
 
 namespace blockdraft {
 namespace {
@@ -76,21 +77,9 @@ TEST(TransformerConfig, YarnWithoutLengthTakesMaxPositions) {
   EXPECT_EQ(config->rope.original_max_position_embeddings, 40960);
 }
 
-struct Refusal {
-  const char* name;
-  const char* patch;
-  Code code;
-  const char* message;  // without the origin
-};
-
 class TransformerRefusal : public testing::TestWithParam<Refusal> {};
 
-TEST_P(TransformerRefusal, NamesKeyFoundAndExpected) {
-  const auto config = read(GetParam().patch);
-  ASSERT_FALSE(config.ok());
-  EXPECT_EQ(config.error().message, std::string("config.json: ") + GetParam().message);
-  EXPECT_EQ(config.error().code, GetParam().code);
-}
+TEST_P(TransformerRefusal, NamesKeyFoundAndExpected) { expect_refusal(read(GetParam().patch), GetParam()); }
 
 constexpr Code kCorrupt = Code::corrupt_file;
 
@@ -141,12 +130,14 @@ INSTANTIATE_TEST_SUITE_P(
                 "key 'rms_norm_eps' is 1e+60, expected a positive float32"},
         Refusal{"gelu", R"({"hidden_act": "gelu_pytorch_tanh"})", Code::unsupported,
                 R"(key 'hidden_act' is "gelu_pytorch_tanh", expected "silu")"},
+        Refusal{"gelu_under_another_name", R"({"hidden_activation": "gelu"})", Code::unsupported,
+                R"(key 'hidden_activation' is "gelu", expected "silu")"},
         Refusal{"mlp_bias", R"({"mlp_bias": true})", Code::unsupported, "key 'mlp_bias' is true, expected false"},
         Refusal{"bias_text", R"({"attention_bias": "no"})", kCorrupt,
                 R"(key 'attention_bias' is "no", expected true or false)"},
         Refusal{"rope", R"({"rope_scaling": {"type": "dynamic"}})", Code::unsupported,
                 R"(key 'rope_scaling.type' is "dynamic", expected rope type default, linear, llama3 or yarn)"}),
-    [](const testing::TestParamInfo<Refusal>& refusal) { return std::string(refusal.param.name); });
+    refusal_name);
 
 }  // namespace
 }  // namespace blockdraft

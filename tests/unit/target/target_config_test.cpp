@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "support/config_refusal.h"
 
 namespace blockdraft {
 namespace {
@@ -155,21 +156,9 @@ TEST(TargetConfig, RefusesADocumentThatIsNoObject) {
   EXPECT_EQ(config.error().message, "config.json: found a list, expected an object");
 }
 
-struct Refusal {
-  const char* name;
-  const char* patch;
-  Code code;
-  const char* message;  // without the origin
-};
-
 class TargetRefusal : public testing::TestWithParam<Refusal> {};
 
-TEST_P(TargetRefusal, NamesKeyFoundAndExpected) {
-  const auto config = read(GetParam().patch);
-  ASSERT_FALSE(config.ok());
-  EXPECT_EQ(config.error().message, std::string("config.json: ") + GetParam().message);
-  EXPECT_EQ(config.error().code, GetParam().code);
-}
+TEST_P(TargetRefusal, NamesKeyFoundAndExpected) { expect_refusal(read(GetParam().patch), GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(
     All, TargetRefusal,
@@ -205,7 +194,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "key 'tie_word_embeddings' is 1, expected true or false"},
         Refusal{"dynamic_rope", R"({"rope_scaling": {"rope_type": "dynamic", "factor": 8.0}})", Code::unsupported,
                 R"(key 'rope_scaling.rope_type' is "dynamic", expected rope type default, linear, llama3 or yarn)"}),
-    [](const testing::TestParamInfo<Refusal>& refusal) { return std::string(refusal.param.name); });
+    refusal_name);
 
 }  // namespace
 }  // namespace blockdraft

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <filesystem>
-#include <ostream>
 #include <string>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "base/json.h"
 #include "draft/drafter_config.h"
+#include "support/config_refusal.h"
 
 namespace blockdraft {
 
@@ -20,7 +22,13 @@ Json qwen3_4b_deepspec();     // DSpark as DeepSpec writes it: a copy of the tar
 Json qwen3_4b_speculators();  // DFlash in speculators format
 Json speculators_dspark();    // DSpark in speculators format
 Json speculators_dflash2();   // DFlash2 in speculators format
+Json muse_assistant();        // DFlash as the Muse Glimmer assistant's own files have it
 Json mimo();                  // a vendor variant of DFlash
+Json qwen35_4b();             // DFlash, from its row of the table in spec 2.7
+Json qwen3_8b();              // the same, as are the following
+Json qwen35_35b_a3b();
+Json gpt_oss_20b();
+Json gemma4_31b();
 
 // `patch` is a merge patch: null removes a key.
 Json patched(Json document, const char* patch);
@@ -40,13 +48,8 @@ std::vector<int32_t> windows(const DrafterConfig& config);
 std::vector<bool> causality(const DrafterConfig& config);
 std::vector<bool> slides(const DrafterConfig& config);
 
-// A patch of qwen3_4b that is refused.
-struct Refusal {
-  const char* name;
-  const char* patch;
-  Code code;
-  std::string message;  // without the origin
-};
-inline void PrintTo(const Refusal& refusal, std::ostream* out) { *out << refusal.name; }
+// Patches of qwen3_4b that are refused. Its one test is in drafter_config_refusal_test.cpp, tables are where they
+// belong.
+class DrafterRefusal : public testing::TestWithParam<Refusal> {};
 
 }  // namespace blockdraft

@@ -26,9 +26,18 @@ PairingCheck check_layer_ids(const DrafterConfig& drafter, const TargetFacts& ta
 PairingCheck check_vocabulary(const DrafterConfig& drafter, const TargetFacts& target) {
   const int64_t found = drafter.transformer.vocab_size;
   const bool same_table = found == target.vocab_size;
-  const bool same_but_padding = found >= target.num_choices && found < target.num_choices + kMaxVocabularyPadding;
-  return {"vocabulary", fmt::format("{} rows, {} real ids", target.vocab_size, target.num_choices),
-          fmt::format("{} rows", found), same_table || same_but_padding};
+  const bool known = target.num_choices > 0;
+  const bool same_but_padding =
+      known && found >= target.num_choices && found < target.num_choices + kMaxVocabularyPadding;
+  const std::string real_ids = known ? fmt::format("{} real ids", target.num_choices) : "real ids not known";
+  return {"vocabulary", fmt::format("{} rows, {}", target.vocab_size, real_ids), fmt::format("{} rows", found),
+          same_table || same_but_padding};
+}
+
+PairingCheck check_candidates(const DrafterConfig& drafter, const TargetFacts& target) {
+  const int64_t most = target.num_choices > 0 ? target.num_choices : target.vocab_size;
+  return {"candidates a row", fmt::format("at most {}", most), fmt::format("{}", drafter.dflash2.selector_top_k),
+          drafter.dflash2.selector_top_k <= most};
 }
 
 }  // namespace
@@ -37,7 +46,7 @@ std::vector<PairingCheck> check_pairing(const DrafterConfig& drafter, const Targ
   const auto equal = [](const char* name, int64_t wanted, int64_t found) {
     return PairingCheck{name, fmt::format("{}", wanted), fmt::format("{}", found), wanted == found};
   };
-  return {
+  std::vector<PairingCheck> checks = {
       equal("hidden size", target.hidden_size, drafter.transformer.hidden_size),
       equal("width of a tap", target.hidden_size, drafter.target_hidden_size),
       check_layer_count(drafter, target),
@@ -46,6 +55,8 @@ std::vector<PairingCheck> check_pairing(const DrafterConfig& drafter, const Targ
        drafter.mask_token_id < target.vocab_size},
       check_vocabulary(drafter, target),
   };
+  if (drafter.family == DrafterFamily::dflash2) checks.push_back(check_candidates(drafter, target));
+  return checks;
 }
 
 Status require_pairing(const DrafterConfig& drafter, const TargetFacts& target) {

@@ -15,7 +15,7 @@ struct TargetFacts {
   int64_t hidden_size = 0;
   int64_t num_hidden_layers = 0;
   int64_t vocab_size = 0;   // rows of the embedding table and the head
-  int64_t num_choices = 0;  // real ids; rows beyond them are padding
+  int64_t num_choices = 0;  // real ids; rows beyond them are padding. 0: not known, then only equal tables fit
 };
 
 struct PairingCheck {
@@ -28,7 +28,8 @@ struct PairingCheck {
 // Tables are padded beyond the last real id, by different amounts for the same vocabulary; by less than this.
 inline constexpr int64_t kMaxVocabularyPadding = 2048;
 
-// Item by item: hidden size, layers, layer ids, mask id, vocabulary (spec 1.3, 1.5, 1.10).
+// Item by item: hidden size, layers, layer ids, mask id, vocabulary, and of DFlash2 the number of candidates (spec 1.3,
+// 1.5, 1.10, 2.8).
 std::vector<PairingCheck> check_pairing(const DrafterConfig& drafter, const TargetFacts& target);
 
 // The first check that does not fit, as an error that names the drafter's config.

@@ -85,6 +85,25 @@ TEST(Pairing, EachItemIsLookedAt) {
   }
 }
 
+// Without the tokenizer nobody knows how much of a table is padding.
+TEST(Pairing, WithUnknownRealIdsOnlyEqualTablesFit) {
+  TargetFacts target = kTarget;
+  target.num_choices = 0;
+  EXPECT_TRUE(require_pairing(fitting(), target).ok());
+  DrafterConfig drafter = fitting();
+  drafter.transformer.vocab_size = 4161;
+  expect_error(require_pairing(drafter, target), Code::mismatch, {"4161 rows", "4160 rows, real ids not known"});
+}
+
+TEST(Pairing, CandidatesMustBeRealIds) {
+  DrafterConfig drafter = fitting();
+  drafter.family = DrafterFamily::dflash2;
+  drafter.dflash2.selector_top_k = 4096;
+  EXPECT_TRUE(require_pairing(drafter, kTarget).ok());
+  drafter.dflash2.selector_top_k = 4097;
+  expect_error(require_pairing(drafter, kTarget), Code::mismatch, {"candidates a row", "4097", "at most 4096"});
+}
+
 // The same table fits however much of it is padding.
 TEST(Pairing, FieldFault5_TheTargetsOwnTableFits) {
   TargetFacts target = kTarget;

@@ -108,10 +108,14 @@ struct ThreadPool::State {
   }
 };
 
-ThreadPool::ThreadPool(int num_threads) : state_(std::make_unique<State>()) {
+int resolve_threads(int num_threads) {
   CHECK(num_threads >= 0);
   if (num_threads == 0) num_threads = static_cast<int>(std::thread::hardware_concurrency());
-  state_->num_threads = num_threads < 1 ? 1 : num_threads;
+  return num_threads < 1 ? 1 : num_threads;
+}
+
+ThreadPool::ThreadPool(int num_threads) : state_(std::make_unique<State>()) {
+  state_->num_threads = resolve_threads(num_threads);
   for (int thread = 1; thread < state_->num_threads; ++thread) {
     state_->workers.emplace_back([state = state_.get(), thread] { state->worker_loop(thread); });
   }

@@ -21,11 +21,14 @@ class TaskRef {
   void (*call_)(const void*, int64_t, int);
 };
 
+// How many threads a pool asked for `num_threads` has; 0: one per available core.
+int resolve_threads(int num_threads);
+
 // The calling thread is one of the threads: a pool of 1 starts none. Threads are made in the constructor only.
 // Not re-entrant, and used by one thread at a time (one engine owns one pool).
 class ThreadPool {
  public:
-  // num_threads 0: one per available core.
+  // Of resolve_threads(num_threads) threads.
   explicit ThreadPool(int num_threads = 0);
   ~ThreadPool();
 

@@ -18,22 +18,13 @@
 namespace blockdraft {
 namespace {
 
-int32_t largest_window(const DrafterConfig& config) {
-  int32_t largest = 0;
-  for (const DrafterLayerConfig& layer : config.layers) {
-    if (layer.window == 0) return 0;
-    largest = std::max(largest, layer.window);
-  }
-  return largest;
-}
-
 // All rows of one flush share the pass, so a batch never holds more sequences than rows.
 int32_t max_batch_sequences(int32_t max_sequences) { return std::min(max_sequences, kContextRows); }
 
 }  // namespace
 
 KvCacheShape ContextKv::shape(const DrafterConfig& config, int32_t max_sequences, int64_t max_positions) {
-  const int32_t window = largest_window(config);
+  const int32_t window = config.largest_window();
   const int64_t windowed = static_cast<int64_t>(window) + kContextRows + config.block_size;
   return {.num_layers = static_cast<int32_t>(config.transformer.num_hidden_layers),
           .num_kv_heads = static_cast<int32_t>(config.transformer.num_key_value_heads),
@@ -46,7 +37,7 @@ KvCacheShape ContextKv::shape(const DrafterConfig& config, int32_t max_sequences
 ContextKv::ContextKv(const DrafterConfig& config, const KvCacheShape& shape, KvCache cache)
     : config_(config),
       cache_(std::move(cache)),
-      largest_window_(largest_window(config)),
+      largest_window_(config.largest_window()),
       length_(static_cast<size_t>(shape.max_sequences), 0),
       batch_(kContextRows, max_batch_sequences(shape.max_sequences), cache_.page_table_stride()) {}
 
@@ -153,9 +144,9 @@ void ContextKv::record_pages(Recorder& recorder, int32_t slot) {
   }
 }
 
-size_t ContextKv::scratch_bytes() const {
-  const TransformerConfig& transformer = config_.transformer;
-  const auto taps = static_cast<int64_t>(config_.target_layer_ids.size()) * config_.target_hidden_size;
+size_t ContextKv::scratch_bytes(const DrafterConfig& config) {
+  const TransformerConfig& transformer = config.transformer;
+  const auto taps = static_cast<int64_t>(config.target_layer_ids.size()) * config.target_hidden_size;
   return arena_bytes_f32(kContextRows * taps) + arena_bytes_f32(kContextRows * transformer.hidden_size) +
          arena_bytes_f32(kContextRows * transformer.num_hidden_layers * 2 * transformer.key_value_size()) +
          arena_bytes_f32(kContextRows * transformer.head_dim);

@@ -29,7 +29,7 @@ class ContextKv {
   // c = hidden_norm(fc u); K = rope(k_norm(k_proj c)), V = v_proj c for every layer, appended to the sequences.
   void extend(Context& context, const DrafterWeights& weights, ConstTensorView inv_freq, ConstTensorView taps,
               std::span<const TapRows> rows);
-  size_t scratch_bytes() const;
+  static size_t scratch_bytes(const DrafterConfig& config);
 
   // The earliest position that the sequence can be truncated to: 0, or what the windows have let go of.
   int32_t earliest_length(int32_t slot) const;

@@ -132,12 +132,15 @@ Status DraftModel::set_confidence_threshold(float threshold) {
   return {};
 }
 
-size_t DraftModel::scratch_bytes(int32_t num_threads) const {
-  const int64_t rows = max_block_rows();
-  const size_t propose_part = 2 * arena_bytes_f32(rows * config_.transformer.hidden_size) +
-                              std::max(block_forward_scratch_bytes(config_, weights_, num_threads, rows),
-                                       selection_->scratch_bytes(head_, num_threads, rows));
-  return std::max(propose_part, context_kv_.scratch_bytes());
+DrafterMemory drafter_memory(const DrafterConfig& config, const DrafterWeights& weights, const OutputHead& head,
+                             const DrafterLimits& limits, int32_t num_threads) {
+  const int64_t rows = static_cast<int64_t>(config.block_size) * limits.max_sequences;
+  const size_t propose_part = 2 * arena_bytes_f32(rows * config.transformer.hidden_size) +
+                              std::max(block_forward_scratch_bytes(config, weights, num_threads, rows),
+                                       make_selection(config, weights)->scratch_bytes(head, num_threads, rows));
+  const KvCacheShape shape = ContextKv::shape(config, limits.max_sequences, limits.max_positions);
+  return {.state_bytes = KvCache::size_bytes(shape),
+          .scratch_bytes = std::max(propose_part, ContextKv::scratch_bytes(config))};
 }
 
 int64_t DraftModel::propose_weight_bytes() const {

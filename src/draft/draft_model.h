@@ -33,6 +33,15 @@ struct DrafterLimits {
   int64_t max_positions = 0;  // highest position + 1 that a block row may have
 };
 
+// Memory beside the weights.
+struct DrafterMemory {
+  size_t state_bytes = 0;    // context K/V of all sequences
+  size_t scratch_bytes = 0;  // arena bytes that a call takes at most
+};
+// From shapes alone: the weights may be without data. `head`: the file's own, or the target's.
+DrafterMemory drafter_memory(const DrafterConfig& config, const DrafterWeights& weights, const OutputHead& head,
+                             const DrafterLimits& limits, int32_t num_threads);
+
 // A recorder in the context gets, beside what TokenSelection says: from extend_context() "taps" and "context_features";
 // from propose() what ContextKv::record_pages() says, of the block rows "block_input", "layer_output.LAYER" and
 // "hidden", and "drafts". Sequences follow one another in the order of the call.
@@ -59,7 +68,9 @@ class DraftModel : public DraftSource {
   }
   size_t law_bytes(int64_t drafts) const override { return selection_->law_bytes(head_, drafts); }
   size_t state_bytes() const override { return KvCache::size_bytes(shape_); }
-  size_t scratch_bytes(int32_t num_threads) const override;
+  size_t scratch_bytes(int32_t num_threads) const override {
+    return drafter_memory(config_, weights_, head_, limits_, num_threads).scratch_bytes;
+  }
 
   // Drafts from the first with less confidence on are not verified; 0: all are. Without a confidence head:
   // invalid_argument.

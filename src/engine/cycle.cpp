@@ -71,12 +71,8 @@ Cycle::Cycle(Target& target, DraftSource* drafter, const OutputHead& head, const
   std::iota(row_numbers_.begin(), row_numbers_.end(), 0);
 }
 
-size_t Cycle::taps_bytes(const DraftSource* drafter, int64_t hidden_size, int64_t rows) {
-  return static_cast<size_t>(rows * tap_columns(drafter, hidden_size)) * sizeof(float);
-}
-
-size_t Cycle::scratch_bytes() const {
-  return arena_bytes_f32(limits_.max_rows() * hidden_size_) + TokenChooser::scratch_bytes(head_, limits_.max_rows());
+size_t Cycle::scratch_bytes(const OutputHead& head, int64_t hidden_size, const CycleLimits& limits) {
+  return arena_bytes_f32(limits.max_rows() * hidden_size) + TokenChooser::scratch_bytes(head, limits.max_rows());
 }
 
 Status Cycle::reserve_laws() {

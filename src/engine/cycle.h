@@ -43,8 +43,8 @@ class Cycle {
 
   const DraftCounts& draft_counts() const { return draft_counts_; }  // of all cycles
 
-  static size_t taps_bytes(const DraftSource* drafter, int64_t hidden_size, int64_t rows);
-  size_t scratch_bytes() const;  // beside those of target and drafter
+  // Beside those of target and drafter.
+  static size_t scratch_bytes(const OutputHead& head, int64_t hidden_size, const CycleLimits& limits);
 
  private:
   void choose_widths(std::span<Sequence* const> batch);

@@ -35,7 +35,7 @@ Result<Models> open_models(const TargetConfig& config, const ModelOptions& optio
   BLOCKDRAFT_ASSIGN(models.target, load_target(options.target, config,
                                                {.max_sequences = options.max_sequences,
                                                 .max_positions = options.max_positions,
-                                                .max_rows = max_target_rows(engine_options)}));
+                                                .max_rows = max_target_rows(engine_options.cycle_limits())}));
   if (drafter_config) {
     const TargetWeights tensors{.embed_tokens = models.target->embed_tokens(),
                                 .lm_head = models.target->lm_head(),

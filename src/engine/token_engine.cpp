@@ -9,9 +9,6 @@
 #include "verify/accept.h"
 
 namespace blockdraft {
-int32_t max_target_rows(const TokenEngineOptions& options) {
-  return std::max(kPrefillRows, options.max_sequences * (options.max_width + 1));
-}
 
 Result<std::unique_ptr<TokenEngine>> TokenEngine::open(Target& target, DraftSource* drafter,
                                                        const TokenEngineOptions& options) {
@@ -33,25 +30,22 @@ TokenEngine::TokenEngine(Target& target, DraftSource* drafter, const TokenEngine
 }
 
 Status TokenEngine::allocate() {
-  const int64_t hidden_size = target_.config().transformer.hidden_size;
-  const CycleLimits limits{.max_sequences = options_.max_sequences, .max_width = options_.max_width};
-  const size_t prefill_taps_bytes = Cycle::taps_bytes(drafter_, hidden_size, kPrefillRows);
-  const size_t cycle_taps_bytes = Cycle::taps_bytes(drafter_, hidden_size, limits.max_rows());
-  BLOCKDRAFT_ASSIGN(prefill_taps_, Buffer::allocate(prefill_taps_bytes, "taps of a prompt"));
-  BLOCKDRAFT_ASSIGN(Buffer cycle_taps, Buffer::allocate(cycle_taps_bytes, "taps of a cycle"));
-  cycle_ = std::make_unique<Cycle>(target_, drafter_, head_, limits, std::move(cycle_taps));
-
+  const CycleLimits limits = options_.cycle_limits();
   const int32_t num_threads = threads_.num_threads();
-  const size_t drafter_scratch = drafter_ == nullptr ? 0 : drafter_->scratch_bytes(num_threads);
-  const size_t scratch_bytes = cycle_->scratch_bytes() + std::max(target_.scratch_bytes(num_threads), drafter_scratch);
-  BLOCKDRAFT_ASSIGN(Buffer scratch, Buffer::allocate(scratch_bytes, "scratch"));
+  ModelSizes models{.target = {target_.state_bytes(), target_.scratch_bytes(num_threads)},
+                    .hidden_size = target_.config().transformer.hidden_size,
+                    .head = head_};
+  if (drafter_ != nullptr) {
+    models.drafter = {drafter_->state_bytes(), drafter_->scratch_bytes(num_threads)};
+    models.num_taps = static_cast<int64_t>(drafter_->target_layer_ids().size());
+  }
+  plan_ = plan_memory(models, limits);
+  BLOCKDRAFT_ASSIGN(prefill_taps_, Buffer::allocate(plan_.prefill_taps, "taps of a prompt"));
+  BLOCKDRAFT_ASSIGN(Buffer cycle_taps, Buffer::allocate(plan_.cycle_taps, "taps of a cycle"));
+  cycle_ = std::make_unique<Cycle>(target_, drafter_, head_, limits, std::move(cycle_taps));
+  BLOCKDRAFT_ASSIGN(Buffer scratch, Buffer::allocate(plan_.scratch, "scratch"));
   arena_ = std::make_unique<Arena>(std::move(scratch));
   context_ = {.threads = &threads_, .arena = arena_.get(), .isa = options_.isa};
-
-  plan_ = {{"target pages", target_.state_bytes()},
-           {"context pages", drafter_ == nullptr ? 0 : drafter_->state_bytes()},
-           {"taps", prefill_taps_bytes + cycle_taps_bytes},
-           {"scratch", scratch_bytes}};
   return {};
 }
 
@@ -98,9 +92,8 @@ Status TokenEngine::validate(const TokenRequest& request, size_t index) const {
 // Ratio acceptance needs memory that no other request does.
 Status TokenEngine::reserve_laws(std::span<const TokenRequest> requests) {
   if (std::ranges::none_of(requests, wants_laws)) return {};
-  const size_t bytes_before = cycle_->law_bytes();
   BLOCKDRAFT_TRY(cycle_->reserve_laws());
-  if (cycle_->law_bytes() > bytes_before) plan_.push_back({"laws of drafts", cycle_->law_bytes()});
+  plan_.laws = cycle_->law_bytes();
   return {};
 }
 

@@ -14,6 +14,7 @@
 #include "draft/draft_source.h"
 #include "engine/cycle.h"
 #include "engine/cycle_dump.h"
+#include "engine/memory_plan.h"
 #include "engine/sequence.h"
 #include "engine/stats.h"
 #include "engine/token_chooser.h"
@@ -24,9 +25,6 @@
 
 namespace blockdraft {
 
-// Prompts are read in passes of so many positions on a fixed grid, so that memory does not grow with their length.
-inline constexpr int32_t kPrefillRows = 256;
-
 struct TokenEngineOptions {
   int32_t threads = 0;  // 0: one per core
   CpuIsa isa = best_cpu_isa();
@@ -34,14 +32,8 @@ struct TokenEngineOptions {
   int64_t max_positions = 0;  // prompt and text of a sequence together
   int32_t max_width = 0;      // largest width that a request may ask for
   int64_t num_choices = 0;    // ids at and above are never emitted
-};
 
-// Rows that a target must take in one pass for these options.
-int32_t max_target_rows(const TokenEngineOptions& options);
-
-struct PlanItem {
-  std::string name;
-  size_t size_bytes = 0;
+  CycleLimits cycle_limits() const { return {.max_sequences = max_sequences, .max_width = max_width}; }
 };
 
 // Borrows target and drafter (null: plain decoding). Not thread-safe.
@@ -60,7 +52,7 @@ class TokenEngine {
 
   const DraftCounts& draft_counts() const { return cycle_->draft_counts(); }  // of all runs
   const RunTimes& times() const { return times_; }                            // of the newest run
-  const std::vector<PlanItem>& memory_plan() const { return plan_; }
+  const MemoryPlan& memory_plan() const { return plan_; }
   int32_t num_threads() const { return threads_.num_threads(); }
   CpuIsa isa() const { return options_.isa; }
 
@@ -83,7 +75,7 @@ class TokenEngine {
   ThreadPool threads_;
   OutputHead head_;
   TokenChooser first_chooser_;  // of the tokens that follow prompts
-  std::vector<PlanItem> plan_;
+  MemoryPlan plan_;
   std::unique_ptr<Arena> arena_;
   Buffer prefill_taps_;  // [kPrefillRows, taps]
   std::unique_ptr<Cycle> cycle_;

@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "base/check_option.h"
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "draft/draft_model.h"
@@ -18,33 +19,15 @@
 namespace blockdraft {
 namespace {
 
-constexpr int64_t kMaxThreads = 1024;
-constexpr int64_t kMaxSequences = 1024;
-constexpr int64_t kMaxPositions = int64_t{1} << 24;
 constexpr int64_t kDefaultPositions = 4096;
 
-Status check_range(const char* option, int64_t value, int64_t min, int64_t max) {
-  if (value >= min && value <= max) return {};
-  return make_error(Code::invalid_argument, "option {} is {}, expected {} to {}", option, value, min, max);
-}
-
 Status check_options(const DrafterOptions& options) {
-  BLOCKDRAFT_TRY(check_range("threads", options.threads, 0, kMaxThreads));
-  BLOCKDRAFT_TRY(check_range("max_sequences", options.max_sequences, 1, kMaxSequences));
-  BLOCKDRAFT_TRY(check_range("max_positions", options.max_positions, 0, kMaxPositions));
+  BLOCKDRAFT_TRY(check_option("threads", options.threads, 0, kMaxThreads));
+  BLOCKDRAFT_TRY(check_option("max_sequences", options.max_sequences, 1, kMaxSequences));
+  BLOCKDRAFT_TRY(check_option("max_positions", options.max_positions, 0, kMaxPositions));
   if (options.confidence_threshold >= 0.0f && options.confidence_threshold <= 1.0f) return {};
   return make_error(Code::invalid_argument, "option confidence_threshold is {}, expected 0 to 1",
                     options.confidence_threshold);
-}
-
-// 0 if some layer sees everything.
-int32_t largest_window(const DrafterConfig& config) {
-  int32_t largest = 0;
-  for (const DrafterLayerConfig& layer : config.layers) {
-    if (layer.window == 0) return 0;
-    largest = std::max(largest, layer.window);
-  }
-  return largest;
 }
 
 DrafterInfo describe(const DraftModel& model, const DrafterLimits& limits) {
@@ -58,7 +41,7 @@ DrafterInfo describe(const DraftModel& model, const DrafterLimits& limits) {
           .block_size = config.block_size,
           .mask_token_id = config.mask_token_id,
           .shifted = config.layout == BlockLayout::shifted,
-          .window = largest_window(config),
+          .window = config.largest_window(),
           .max_sequences = limits.max_sequences,
           .max_positions = limits.max_positions,
           .mapped_bytes = static_cast<int64_t>(model.mapped_bytes()),

@@ -254,10 +254,16 @@ size_t WeightStore::converted_bytes() const {
   return bytes;
 }
 
-void WeightStore::ignore(std::string_view name) { used_.insert(full_name(name)); }
+void WeightStore::ignore(std::string_view name) {
+  used_.insert(full_name(name));
+  if (has(name)) ignored_.push_back(full_name(name));
+}
 
 void WeightStore::ignore_matrix(std::string_view name) {
-  for (const std::string& tensor : tensors_of(*checkpoint_, full_name(name) + ".weight")) used_.insert(tensor);
+  for (const std::string& tensor : tensors_of(*checkpoint_, full_name(name) + ".weight")) {
+    used_.insert(tensor);
+    ignored_.push_back(tensor);
+  }
 }
 
 std::vector<std::string> WeightStore::unused() const {

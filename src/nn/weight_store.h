@@ -69,13 +69,14 @@ class WeightStore {
   Result<ConstTensorView> tensor(std::string_view name, const Shape& shape);
   // The raw tensor, for what is not a weight (d2t).
   Result<const StoredTensor*> raw(std::string_view name);
-  // Marks a tensor as known though it is not needed; all tensors of a weight.
+  // Marks a tensor as known though it is not needed; all tensors of a weight. Those that are there: ignored().
   void ignore(std::string_view name);
   void ignore_matrix(std::string_view name);
 
   // Tensors of the checkpoint that nothing asked for.
   std::vector<std::string> unused() const;
   const std::vector<StoredWeight>& stored() const { return stored_; }  // what was asked for, in that order
+  const std::vector<std::string>& ignored() const { return ignored_; }
   bool reads_values() const { return values_ == WeightValues::read; }
   const Checkpoint& checkpoint() const { return *checkpoint_; }
 
@@ -100,6 +101,7 @@ class WeightStore {
   std::deque<QuantizedMatrix> converted_;
   std::set<std::string, std::less<>> used_;
   std::vector<StoredWeight> stored_;
+  std::vector<std::string> ignored_;
 };
 
 }  // namespace blockdraft

@@ -14,7 +14,35 @@ namespace {
 
 constexpr AttentionMask kCausal{.causal = true, .window = 0};
 
+Status refuse_unused(const WeightStore& store, const TargetConfig& config) {
+  const std::vector<std::string> unused = store.unused();
+  if (unused.empty()) return {};
+  return make_error(Code::unsupported, "{}: tensor '{}' is not part of a {} ({} such tensors)",
+                    store.checkpoint().file_of(unused.front()), unused.front(), config.architecture, unused.size());
+}
+
 }  // namespace
+
+Result<DenseWeights> load_dense_weights(WeightStore& store, const TargetConfig& config) {
+  const TransformerConfig& transformer = config.transformer;
+  DenseWeights weights;
+  BLOCKDRAFT_ASSIGN(weights.embed_tokens,
+                    store.matrix("model.embed_tokens", transformer.vocab_size, transformer.hidden_size));
+  for (int64_t index = 0; index < transformer.num_hidden_layers; ++index) {
+    BLOCKDRAFT_ASSIGN(DecoderLayer layer,
+                      load_decoder_layer(store, transformer, fmt::format("model.layers.{}.", index)));
+    weights.layers.push_back(layer);
+  }
+  BLOCKDRAFT_ASSIGN(weights.norm, store.vector("model.norm.weight", transformer.hidden_size));
+  if (config.tie_word_embeddings) {
+    weights.lm_head = weights.embed_tokens;
+    store.ignore_matrix("lm_head");  // some files carry a copy of the tied table, plain or quantized
+  } else {
+    BLOCKDRAFT_ASSIGN(weights.lm_head, store.matrix("lm_head", transformer.vocab_size, transformer.hidden_size));
+  }
+  BLOCKDRAFT_TRY(refuse_unused(store, config));
+  return weights;
+}
 
 KvCacheShape DenseTarget::cache_shape(const TargetConfig& config, const TargetLimits& limits) {
   return {.num_layers = static_cast<int32_t>(config.transformer.num_hidden_layers),
@@ -31,7 +59,7 @@ Result<std::unique_ptr<Target>> DenseTarget::load(const std::filesystem::path& f
   WeightStore store(std::make_shared<const Checkpoint>(std::move(checkpoint)), "");
   BLOCKDRAFT_ASSIGN(KvCache cache, KvCache::create(cache_shape(config, limits), "target pages"));
   auto target = std::unique_ptr<DenseTarget>(new DenseTarget(config, limits, std::move(store), std::move(cache)));
-  BLOCKDRAFT_TRY(target->load_weights());
+  BLOCKDRAFT_ASSIGN(target->weights_, load_dense_weights(target->store_, config));
   return std::unique_ptr<Target>(std::move(target));
 }
 
@@ -43,29 +71,6 @@ DenseTarget::DenseTarget(TargetConfig config, const TargetLimits& limits, Weight
       cache_(std::move(cache)),
       committed_(static_cast<size_t>(limits.max_sequences), 0),
       batch_(limits.max_rows, limits.max_sequences, cache_.page_table_stride()) {}
-
-Status DenseTarget::load_weights() {
-  const TransformerConfig& transformer = config_.transformer;
-  BLOCKDRAFT_ASSIGN(embed_tokens_,
-                    store_.matrix("model.embed_tokens", transformer.vocab_size, transformer.hidden_size));
-  for (int64_t index = 0; index < transformer.num_hidden_layers; ++index) {
-    BLOCKDRAFT_ASSIGN(DecoderLayer layer,
-                      load_decoder_layer(store_, transformer, fmt::format("model.layers.{}.", index)));
-    layers_.push_back(layer);
-  }
-  BLOCKDRAFT_ASSIGN(norm_, store_.vector("model.norm.weight", transformer.hidden_size));
-  if (config_.tie_word_embeddings) {
-    lm_head_ = embed_tokens_;
-    store_.ignore("lm_head.weight");  // some files carry the tied copy
-  } else {
-    BLOCKDRAFT_ASSIGN(lm_head_, store_.matrix("lm_head", transformer.vocab_size, transformer.hidden_size));
-  }
-  if (const auto unused = store_.unused(); !unused.empty()) {
-    return make_error(Code::unsupported, "{}: tensor '{}' is not part of a {} ({} such tensors)",
-                      store_.checkpoint().file_of(unused.front()), unused.front(), config_.architecture, unused.size());
-  }
-  return {};
-}
 
 void DenseTarget::reserve(int32_t slot, int32_t rows) { cache_.reserve(slot, committed_length(slot) + rows); }
 
@@ -108,31 +113,32 @@ void DenseTarget::forward(Context& context, const TargetPass& pass) {
   const TensorView h = context.arena->take_f32({batch.num_rows, transformer.hidden_size});
   const TensorView rope = context.arena->take_f32({batch.num_rows, 2 * half});
 
-  embedding(context, h, batch.token_ids, embed_tokens_, embedding_scale());
+  embedding(context, h, batch.token_ids, weights_.embed_tokens, embedding_scale());
   rope_table(context, rope, batch.positions, view_f32(inv_freq_.data(), Shape{half}),
              static_cast<float>(transformer.rope.attention_factor));
   copy_taps(pass, -1, h);
   const LayerInput input{transformer, batch, rope};
-  for (int32_t index = 0; index < static_cast<int32_t>(layers_.size()); ++index) {
-    decoder_layer(context, layers_[static_cast<size_t>(index)], input, kCausal, cache_.layer(index), h);
+  for (int32_t index = 0; index < static_cast<int32_t>(weights_.layers.size()); ++index) {
+    decoder_layer(context, weights_.layers[static_cast<size_t>(index)], input, kCausal, cache_.layer(index), h);
     copy_taps(pass, index, h);
   }
   for (size_t i = 0; i < pass.hidden_rows.size(); ++i) {
-    rms_norm(context, rows_of(pass.hidden, static_cast<int64_t>(i), 1), rows_of(h, pass.hidden_rows[i], 1), norm_,
-             static_cast<float>(transformer.rms_norm_eps));
+    rms_norm(context, rows_of(pass.hidden, static_cast<int64_t>(i), 1), rows_of(h, pass.hidden_rows[i], 1),
+             weights_.norm, static_cast<float>(transformer.rms_norm_eps));
   }
 }
 
-size_t DenseTarget::scratch_bytes(int32_t num_threads) const {
-  const TransformerConfig& transformer = config_.transformer;
-  return arena_bytes_f32(static_cast<int64_t>(limits_.max_rows) * transformer.hidden_size) +
-         arena_bytes_f32(static_cast<int64_t>(limits_.max_rows) * transformer.head_dim) +
-         decoder_layer_scratch_bytes(transformer, num_threads, limits_.max_rows);
+TargetMemory DenseTarget::memory(const TargetConfig& config, const TargetLimits& limits, int32_t num_threads) {
+  const TransformerConfig& transformer = config.transformer;
+  return {.state_bytes = KvCache::size_bytes(cache_shape(config, limits)),
+          .scratch_bytes = arena_bytes_f32(static_cast<int64_t>(limits.max_rows) * transformer.hidden_size) +
+                           arena_bytes_f32(static_cast<int64_t>(limits.max_rows) * transformer.head_dim) +
+                           decoder_layer_scratch_bytes(transformer, num_threads, limits.max_rows)};
 }
 
 int64_t DenseTarget::weight_bytes() const {
-  int64_t bytes = lm_head_.size_bytes();
-  for (const DecoderLayer& layer : layers_) bytes += decoder_layer_bytes(layer);
+  int64_t bytes = weights_.lm_head.size_bytes();
+  for (const DecoderLayer& layer : weights_.layers) bytes += decoder_layer_bytes(layer);
   return bytes;
 }
 
@@ -142,8 +148,8 @@ int64_t DenseTarget::state_bytes_per_position() const {
 }
 
 int64_t DenseTarget::flops_per_row() const {
-  int64_t flops = 2 * lm_head_.out_features * lm_head_.in_features;
-  for (const DecoderLayer& layer : layers_) flops += decoder_layer_flops_per_row(layer);
+  int64_t flops = 2 * weights_.lm_head.out_features * weights_.lm_head.in_features;
+  for (const DecoderLayer& layer : weights_.layers) flops += decoder_layer_flops_per_row(layer);
   return flops;
 }
 

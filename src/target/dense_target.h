@@ -13,14 +13,23 @@
 
 namespace blockdraft {
 
+struct DenseWeights {
+  WeightView embed_tokens;  // [vocabulary, hidden]
+  std::vector<DecoderLayer> layers;
+  ConstTensorView norm;  // [hidden]
+  WeightView lm_head;    // [vocabulary, hidden]; of a tied target, embed_tokens, whatever else the file holds
+};
+// Every tensor must be there, and no other.
+Result<DenseWeights> load_dense_weights(WeightStore& store, const TargetConfig& config);
+
 class DenseTarget : public Target {
  public:
   static Result<std::unique_ptr<Target>> load(const std::filesystem::path& folder, const TargetConfig& config,
                                               const TargetLimits& limits);
 
   const TargetConfig& config() const override { return config_; }
-  WeightView embed_tokens() const override { return embed_tokens_; }
-  WeightView lm_head() const override { return lm_head_; }
+  WeightView embed_tokens() const override { return weights_.embed_tokens; }
+  WeightView lm_head() const override { return weights_.lm_head; }
   float embedding_scale() const override { return 1.0f; }
 
   void reserve(int32_t slot, int32_t rows) override;
@@ -29,8 +38,11 @@ class DenseTarget : public Target {
   void reset(int32_t slot) override;
   int64_t committed_length(int32_t slot) const override { return committed_[static_cast<size_t>(slot)]; }
 
+  static TargetMemory memory(const TargetConfig& config, const TargetLimits& limits, int32_t num_threads);
   size_t state_bytes() const override { return KvCache::size_bytes(cache_shape(config_, limits_)); }
-  size_t scratch_bytes(int32_t num_threads) const override;
+  size_t scratch_bytes(int32_t num_threads) const override {
+    return memory(config_, limits_, num_threads).scratch_bytes;
+  }
   size_t mapped_bytes() const override { return store_.checkpoint().mapped_bytes(); }
   int64_t weight_bytes() const override;
   int64_t state_bytes_per_position() const override;
@@ -39,17 +51,13 @@ class DenseTarget : public Target {
  private:
   DenseTarget(TargetConfig config, const TargetLimits& limits, WeightStore store, KvCache cache);
   static KvCacheShape cache_shape(const TargetConfig& config, const TargetLimits& limits);
-  Status load_weights();
   BatchView lay_out(std::span<const SequenceRows> sequences);
   void copy_taps(const TargetPass& pass, int32_t layer_id, ConstTensorView h) const;
 
   TargetConfig config_;
   TargetLimits limits_;
   WeightStore store_;
-  WeightView embed_tokens_;
-  std::vector<DecoderLayer> layers_;
-  ConstTensorView norm_;
-  WeightView lm_head_;
+  DenseWeights weights_;
   std::vector<float> inv_freq_;
 
   KvCache cache_;

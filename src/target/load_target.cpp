@@ -13,4 +13,14 @@ Result<std::unique_ptr<Target>> load_target(const std::filesystem::path& folder,
                     (folder / "config.json").string(), config.architecture);
 }
 
+// read_target_config gives configs of dense targets alone.
+TargetMemory target_memory(const TargetConfig& config, const TargetLimits& limits, int32_t num_threads) {
+  return DenseTarget::memory(config, limits, num_threads);
+}
+
+Status check_target_tensors(WeightStore& store, const TargetConfig& config) {
+  BLOCKDRAFT_TRY(load_dense_weights(store, config));
+  return {};
+}
+
 }  // namespace blockdraft

@@ -17,6 +17,8 @@
 
 namespace blockdraft {
 
+class WeightStore;
+
 struct TargetLimits {
   int32_t max_sequences = 1;
   int64_t max_positions = 0;  // highest position + 1 of any sequence
@@ -67,6 +69,17 @@ class Target {
   virtual int64_t state_bytes_per_position() const = 0;  // K/V read for each position of the context
   virtual int64_t flops_per_row() const = 0;
 };
+
+// What a target takes beside its weights, from its config alone.
+struct TargetMemory {
+  size_t state_bytes = 0;
+  size_t scratch_bytes = 0;  // arena bytes that forward takes at most
+};
+TargetMemory target_memory(const TargetConfig& config, const TargetLimits& limits, int32_t num_threads);
+
+// Asks `store` for every tensor that a target with this config has, as load_target does, and refuses others. With a
+// store that reads no values it is the check of a folder that need not hold its data.
+Status check_target_tensors(WeightStore& store, const TargetConfig& config);
 
 // Opens the weights of a target folder whose config was read.
 Result<std::unique_ptr<Target>> load_target(const std::filesystem::path& folder, const TargetConfig& config,

@@ -11,7 +11,7 @@ std::unique_ptr<Target> open_target(const std::filesystem::path& folder, const T
   return take(load_target(folder, config,
                           {.max_sequences = options.max_sequences,
                            .max_positions = options.max_positions,
-                           .max_rows = max_target_rows(options)}));
+                           .max_rows = max_target_rows(options.cycle_limits())}));
 }
 
 TargetWeights tensors_of(const Target& target, int64_t num_choices) {

@@ -32,7 +32,7 @@ class ContextRunner {
   }
 
   void extend(ConstTensorView taps, const std::vector<TapRows>& rows) {
-    OpContext context(1, context_kv_->scratch_bytes());  // exactly: running out ends the test
+    OpContext context(1, ContextKv::scratch_bytes(config_));  // exactly: running out ends the test
     context_kv_->extend(context, weights_, view_f32(inv_freq_.data(), Shape{std::ssize(inv_freq_)}), taps, rows);
   }
   // The taps' rows from the sequence's end up to `end`.

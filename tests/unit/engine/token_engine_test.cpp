@@ -103,12 +103,12 @@ TEST_F(TokenEngineTest, TellsOfItsCyclesAndTimes) {
 TEST_F(TokenEngineTest, PlansItsMemory) {
   Decoder decoder = drafted(3);
   std::vector<std::string> names;
-  for (const PlanItem& item : decoder.engine().memory_plan()) {
+  for (const PlanItem& item : decoder.engine().memory_plan().items()) {
     names.push_back(item.name);
     EXPECT_GT(item.size_bytes, 0u) << item.name;
   }
   EXPECT_EQ(names, (std::vector<std::string>{"target pages", "context pages", "taps", "scratch"}));
-  EXPECT_EQ(decoder.engine().memory_plan()[0].size_bytes, decoder.target().state_bytes());
+  EXPECT_EQ(decoder.engine().memory_plan().target_pages, decoder.target().state_bytes());
   EXPECT_EQ(decoder.engine().num_threads(), 1);
 }
 

@@ -185,6 +185,29 @@ TEST_F(Qwen3Files, ATiedFileMayCarryTheCopy) {
   EXPECT_EQ(target->lm_head().data, target->embed_tokens().data);
 }
 
+// Quantized, too; what of it does not go together does not matter, as none of it is used.
+TEST_F(Qwen3Files, ATiedFileMayCarryAQuantizedCopy) {
+  const std::vector<uint8_t> zeros(160 * 64);
+  const std::vector<uint8_t> packed(160 * 32);
+  const std::vector<uint8_t> groups(160 * 4);
+  const TensorToWrite scale_of_groups = fp8_tensor("lm_head.weight_scale", {160, 4}, groups);
+  const std::vector<std::vector<TensorToWrite>> copies = {
+      {fp8_tensor("lm_head.weight", {160, 64}, zeros), f32_tensor("lm_head.weight_scale", {}, {1}),
+       f32_tensor("lm_head.input_scale", {}, {1})},
+      {fp8_tensor("lm_head.weight", {160, 64}, zeros), f32_tensor("lm_head.weight_scale_inv", {2, 1}, {1, 1})},
+      {raw_tensor("lm_head.weight", "U8", {160, 32}, packed), scale_of_groups,
+       f32_tensor("lm_head.weight_scale_2", {}, {1})},
+      {raw_tensor("lm_head.weight_packed", "U8", {160, 32}, packed), scale_of_groups,
+       f32_tensor("lm_head.weight_global_scale", {1}, {1}), f32_tensor("lm_head.input_global_scale", {1}, {1})},
+      {raw_tensor("lm_head.weight_packed", "U8", {160, 32}, packed)}};
+  for (const std::vector<TensorToWrite>& copy : copies) {
+    ModelFiles files = tiny_target({.tied = true}, 4);
+    files.tensors.insert(files.tensors.end(), copy.begin(), copy.end());
+    auto target = take(load(files));
+    EXPECT_EQ(target->lm_head().data, target->embed_tokens().data);
+  }
+}
+
 TEST_F(Qwen3Files, EveryTensorMustBeThere) {
   for (const char* name :
        {"model.embed_tokens.weight", "model.norm.weight", "lm_head.weight", "model.layers.3.self_attn.q_norm.weight",

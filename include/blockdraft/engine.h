@@ -151,8 +151,9 @@ struct EngineInfo {
   std::string cpu_isa;  // "portable", "avx2" or "avx512"
   int32_t max_sequences = 0;
   int64_t max_positions = 0;
-  std::vector<MemoryPlanItem> memory_plan;  // what the engine allocates beside the mapped weights
-  int64_t mapped_bytes = 0;                 // weights, mapped from their files
+  std::vector<std::string> config_warnings;  // what the configs leave open or say twice, one line each
+  std::vector<MemoryPlanItem> memory_plan;   // what the engine allocates beside the mapped weights
+  int64_t mapped_bytes = 0;                  // weights, mapped from their files
 
   // Bytes that one pass reads: weights once, whatever the number of rows, and K/V of each position in the context.
   int64_t verify_weight_bytes = 0, verify_kv_bytes_per_position = 0;

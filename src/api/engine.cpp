@@ -5,20 +5,14 @@
 #include <utility>
 
 #include "api/drafter_layout.h"
+#include "api/limits.h"
 #include "api/text_stream.h"
+#include "base/check_option.h"
 #include "base/error.h"
 #include "engine/models.h"
 
 namespace blockdraft {
 namespace {
-
-constexpr int32_t kMaxThreads = 1024;
-constexpr int32_t kMaxSequences = 1024;
-
-Status check_range(const char* option, int64_t value, int64_t min, int64_t max) {
-  if (value >= min && value <= max) return {};
-  return make_error(Code::invalid_argument, "option {} is {}, expected {} to {}", option, value, min, max);
-}
 
 // Comparisons with NaN are false, so NaN is out of range.
 Status check_confidence_threshold(float threshold) {
@@ -54,7 +48,7 @@ LoadFormat load_format(WeightFormat format) {
 
 Status check_draft_tokens(int32_t draft_tokens, int32_t trained_width) {
   if (draft_tokens == kTrainedWidth) return {};
-  return check_range("draft_tokens", draft_tokens, 1, trained_width);
+  return check_option("draft_tokens", draft_tokens, 1, trained_width);
 }
 
 // A sequence's numbers do not depend on what else is in the batch, so one alone shows them all.
@@ -77,14 +71,6 @@ Status start_dump(TokenEngine& engine, const DumpOptions& options) {
   return {};
 }
 
-// max_positions, with its default resolved.
-Result<int64_t> positions(const EngineOptions& options, const TargetConfig& config) {
-  const int64_t most = config.transformer.max_position_embeddings;
-  if (options.max_positions == 0) return std::min(most, kDefaultMaxPositions);
-  BLOCKDRAFT_TRY(check_range("max_positions", options.max_positions, 1, most));
-  return options.max_positions;
-}
-
 EngineInfo describe(const Models& models, const EngineOptions& options, int64_t max_positions) {
   const Target& target = *models.target;
   EngineInfo info{.target_kind = target.config().architecture,
@@ -96,15 +82,18 @@ EngineInfo describe(const Models& models, const EngineOptions& options, int64_t 
                   .verify_weight_bytes = target.weight_bytes(),
                   .verify_kv_bytes_per_position = target.state_bytes_per_position(),
                   .verify_flops_per_row = target.flops_per_row()};
-  for (const PlanItem& item : models.engine->memory_plan()) {
+  for (const PlanItem& item : models.engine->memory_plan().items()) {
     info.memory_plan.push_back({item.name, static_cast<int64_t>(item.size_bytes)});
   }
+  info.config_warnings = target.config().transformer.warnings;
   if (models.drafter == nullptr) return info;
   const DraftModel& drafter = *models.drafter;
   if (drafter.converted_bytes() > 0) {
     info.memory_plan.push_back({"drafter weights", static_cast<int64_t>(drafter.converted_bytes())});
   }
   info.drafter_kind = name_of(drafter.config().family);
+  const std::vector<std::string>& warnings = drafter.config().warnings;
+  info.config_warnings.insert(info.config_warnings.end(), warnings.begin(), warnings.end());
   info.trained_width = drafter.trained_width();
   info.mapped_bytes += static_cast<int64_t>(drafter.mapped_bytes());
   info.propose_weight_bytes = drafter.propose_weight_bytes();
@@ -201,13 +190,12 @@ Engine& Engine::operator=(Engine&&) noexcept = default;
 Engine::~Engine() = default;
 
 Result<Engine> Engine::open(const EngineOptions& options) {
-  BLOCKDRAFT_TRY(check_range("threads", options.threads, 0, kMaxThreads));
-  BLOCKDRAFT_TRY(check_range("max_sequences", options.max_sequences, 1, kMaxSequences));
+  BLOCKDRAFT_TRY(check_limits(options.threads, options.max_sequences));
   BLOCKDRAFT_TRY(check_drafter_options(options));
   BLOCKDRAFT_ASSIGN(const CpuIsa isa, choose_cpu_isa(options.cpu_isa));
   if (!options.dump.folder.empty()) BLOCKDRAFT_TRY(check_dump(options));
   BLOCKDRAFT_ASSIGN(const TargetConfig config, read_target_config(options.target));
-  BLOCKDRAFT_ASSIGN(const int64_t max_positions, positions(options, config));
+  BLOCKDRAFT_ASSIGN(const int64_t max_positions, resolve_positions(options.max_positions, config.transformer));
   BLOCKDRAFT_ASSIGN(Tokenizer tokenizer, Tokenizer::open(options.target));
   BLOCKDRAFT_ASSIGN(Models models, open_models(config, {.target = options.target,
                                                         .drafter = options.drafter,

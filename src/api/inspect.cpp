@@ -1,17 +1,18 @@
 #include "blockdraft/inspect.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "api/drafter_layout.h"
+#include "api/inspect_memory.h"
+#include "api/inspect_weights.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "blockdraft/tokenizer.h"
-#include "checkpoint/checkpoint.h"
+#include "checkpoint/config_reader.h"
 #include "draft/drafter_config.h"
 #include "engine/models.h"
 #include "nn/rope_config.h"
@@ -97,29 +98,6 @@ void add_drafter(Lines& lines, const DrafterConfig& config) {
   if (config.family == DrafterFamily::dspark) add_dspark(lines, config.dspark);
 }
 
-bool is_scale(std::string_view name) {
-  return name.ends_with("_scale") || name.ends_with("_scale_inv") || name.ends_with("_scale_2") || name == "d2t" ||
-         name == "t2d";
-}
-
-void add_weights(FolderReport& report, Lines& lines, const Checkpoint& checkpoint) {
-  std::map<std::string, int> formats;
-  std::set<std::string> files;
-  for (const std::string& name : checkpoint.names()) {
-    const StoredTensor& tensor = *checkpoint.find(name);
-    report.weight_bytes += static_cast<int64_t>(tensor.size_bytes);
-    files.insert(checkpoint.file_of(name));
-    if (is_scale(name)) continue;
-    report.parameters += tensor.num_elements();
-    ++formats[name_of(tensor.dtype)];
-  }
-  std::vector<std::string> parts;
-  for (const auto& [format, count] : formats) parts.push_back(fmt::format("{} tensors {}", count, format));
-  lines.add("weights", "{}, {} file{}", fmt::join(parts, ", "), files.size(), files.size() == 1 ? "" : "s");
-  lines.add("parameters", "{}", report.parameters);
-  lines.add("bytes", "{}", report.weight_bytes);
-}
-
 // Anything that is not a causal language model by its architecture is taken for a drafter: the drafter's reader names
 // what it finds.
 bool is_target(const Json& config) {
@@ -129,43 +107,68 @@ bool is_target(const Json& config) {
   return first.is_string() && first.get_ref<const std::string&>().ends_with("ForCausalLM");
 }
 
-}  // namespace
-
-Result<FolderReport> inspect_folder(const std::filesystem::path& folder, DrafterLayout layout) {
-  BLOCKDRAFT_ASSIGN(const Json json, read_config_json(folder));
-  FolderReport report;
+Result<FolderReport> inspect_target(const std::filesystem::path& folder, const InspectOptions& options) {
+  BLOCKDRAFT_ASSIGN(const TargetConfig config, read_target_config(folder));
+  FolderReport report{.kind = config.architecture, .warnings = config.transformer.warnings};
   Lines lines;
-  if (is_target(json)) {
-    BLOCKDRAFT_ASSIGN(const TargetConfig config, read_target_config(folder));
-    report.kind = config.architecture;
-    add_transformer(lines, config.transformer);
-    lines.add("positions", "{}", config.transformer.max_position_embeddings);
-    lines.add("output head", "{}", config.tie_word_embeddings ? "the embedding table" : "its own");
-    lines.add("stop ids", "{}", fmt::join(config.eos_token_ids, ", "));
-  } else {
-    BLOCKDRAFT_ASSIGN(const DrafterConfig config, read_drafter_config(folder, layout_override(layout)));
-    report.is_drafter = true;
-    report.kind = name_of(config.family);
-    report.warnings = config.warnings;
-    add_drafter(lines, config);
-    add_transformer(lines, config.transformer);
-  }
-  BLOCKDRAFT_ASSIGN(const Checkpoint checkpoint, Checkpoint::open(folder));
-  add_weights(report, lines, checkpoint);
+  add_transformer(lines, config.transformer);
+  lines.add("positions", "{}", config.transformer.max_position_embeddings);
+  lines.add("output head", "{}", config.tie_word_embeddings ? "the embedding table" : "its own");
+  lines.add("stop ids", "{}", fmt::join(config.eos_token_ids, ", "));
   report.lines = lines.take();
+  BLOCKDRAFT_TRY(inspect_target_weights(folder, config, report));
+  BLOCKDRAFT_ASSIGN(report.memory, plan_engine(config, nullptr, nullptr, options));
   return report;
 }
 
-Result<PairingReport> inspect_pair(const std::filesystem::path& target, const std::filesystem::path& drafter,
-                                   DrafterLayout layout) {
-  BLOCKDRAFT_ASSIGN(const TargetConfig target_config, read_target_config(target));
+Result<FolderReport> inspect_drafter(const std::filesystem::path& folder, const InspectOptions& options) {
+  BLOCKDRAFT_ASSIGN(const DrafterConfig config, read_drafter_config(folder, layout_override(options.drafter_layout)));
+  FolderReport report{.is_drafter = true, .kind = name_of(config.family), .warnings = config.warnings};
+  Lines lines;
+  add_drafter(lines, config);
+  add_transformer(lines, config.transformer);
+  report.lines = lines.take();
+  BLOCKDRAFT_ASSIGN(const DrafterWeights weights, inspect_drafter_weights(folder, config, report));
+  BLOCKDRAFT_ASSIGN(report.memory, plan_drafter(config, weights, options));
+  return report;
+}
+
+// 0 for a folder without a tokenizer.
+Result<int64_t> num_real_ids(const std::filesystem::path& target) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(target / "tokenizer.json", ignored)) return int64_t{0};
   BLOCKDRAFT_ASSIGN(const Tokenizer tokenizer, Tokenizer::open(target));
-  BLOCKDRAFT_ASSIGN(const DrafterConfig drafter_config, read_drafter_config(drafter, layout_override(layout)));
+  return static_cast<int64_t>(tokenizer.vocab_size());
+}
+
+}  // namespace
+
+Result<FolderReport> inspect_folder(const std::filesystem::path& folder, const InspectOptions& options) {
+  BLOCKDRAFT_ASSIGN(const Json json, read_config_json(folder));
+  return is_target(json) ? inspect_target(folder, options) : inspect_drafter(folder, options);
+}
+
+Result<PairingReport> inspect_pair(const std::filesystem::path& target, const std::filesystem::path& drafter,
+                                   const InspectOptions& options) {
+  BLOCKDRAFT_ASSIGN(const TargetConfig target_config, read_target_config(target));
+  BLOCKDRAFT_ASSIGN(const int64_t real_ids, num_real_ids(target));
+  BLOCKDRAFT_ASSIGN(const DrafterConfig drafter_config,
+                    read_drafter_config(drafter, layout_override(options.drafter_layout)));
   PairingReport report;
-  for (PairingCheck& check : check_pairing(drafter_config, facts_of(target_config, tokenizer.vocab_size()))) {
+  for (PairingCheck& check : check_pairing(drafter_config, facts_of(target_config, real_ids))) {
     report.lines.push_back({std::move(check.name), std::move(check.target), std::move(check.drafter), check.fits});
   }
+  if (!report.fits()) return report;
+  FolderReport ignored;
+  BLOCKDRAFT_ASSIGN(const DrafterWeights weights, inspect_drafter_weights(drafter, drafter_config, ignored));
+  BLOCKDRAFT_ASSIGN(report.memory, plan_engine(target_config, &drafter_config, &weights, options));
   return report;
+}
+
+int64_t MemoryPlanReport::size_bytes() const {
+  int64_t total = 0;
+  for (const MemoryPlanItem& item : items) total += item.size_bytes;
+  return total;
 }
 
 bool PairingReport::fits() const { return std::ranges::all_of(lines, &PairingLine::fits); }

@@ -31,7 +31,7 @@ Result<DumpOptions::Range> parse_range(std::string_view item) {
 // The lines of an inspected folder that tell how it will run, in one line.
 Result<std::string> describe(const std::filesystem::path& folder, DrafterLayout layout = DrafterLayout::as_stated) {
   constexpr std::array<std::string_view, 4> kTold{"layers", "block", "attention", "weights"};
-  BLOCKDRAFT_ASSIGN(const FolderReport report, inspect_folder(folder, layout));
+  BLOCKDRAFT_ASSIGN(const FolderReport report, inspect_folder(folder, {.drafter_layout = layout}));
   std::string text = fmt::format("{} {}", report.kind, folder.string());
   for (const std::string_view name : kTold) {
     const auto line = std::ranges::find(report.lines, name, &ReportLine::name);

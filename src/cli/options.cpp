@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/check_option.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "blockdraft/inspect.h"
@@ -16,8 +17,6 @@ constexpr const char* kModels = "Models";
 constexpr const char* kText = "Text";
 constexpr const char* kCommon = "Common";
 
-constexpr int64_t kMaxThreads = 1024;
-constexpr int64_t kMaxSequences = 1024;
 constexpr int64_t kMaxWidth = 1024;  // the drafter's trained width is the limit that counts; the engine knows it
 
 void add_drafter_flags(CLI::App& app, ModelFlags& flags) {
@@ -79,6 +78,10 @@ void add_model_flags(CLI::App& app, ModelFlags& flags, DrafterFlag drafter) {
                                            : "Folder of the drafter trained for the target; none: plain decoding");
   option->type_name("DIR")->required(drafter == DrafterFlag::required)->check(folder_check())->group(kModels);
   add_drafter_flags(app, flags);
+  add_limit_flags(app, flags);
+}
+
+void add_limit_flags(CLI::App& app, ModelFlags& flags) {
   app.add_option("--max-sequences", flags.max_sequences, "Prompts decoded at once; the others wait for their turn")
       ->type_name("N")
       ->check(range_check(1, kMaxSequences))
@@ -190,7 +193,7 @@ EngineOptions without_drafter(const EngineOptions& options) {
 Result<Engine> open_engine(const EngineOptions& options) {
   auto engine = Engine::open(options);
   if (engine || engine.error().code != Code::mismatch || options.drafter.empty()) return engine;
-  const auto pairing = inspect_pair(options.target, options.drafter, options.drafter_layout);
+  const auto pairing = inspect_pair(options.target, options.drafter, {.drafter_layout = options.drafter_layout});
   if (pairing && !pairing->fits()) write_error(pairing_table(*pairing));
   return engine;
 }

@@ -63,6 +63,7 @@ struct TextFlags {
 // Adds the flags to a command; they write into `flags`, which must outlive the parsing.
 void add_common_flags(CLI::App& app, CommonFlags& flags);
 void add_target_flag(CLI::App& app, ModelFlags& flags);
+void add_limit_flags(CLI::App& app, ModelFlags& flags);  // max_sequences, max_positions
 enum class DrafterFlag { optional, required };
 void add_model_flags(CLI::App& app, ModelFlags& flags, DrafterFlag drafter);
 CLI::Option* add_drafter_layout_flag(CLI::App& app, DrafterLayout& layout);  // part of add_model_flags

@@ -161,7 +161,7 @@ double median(std::vector<double> values) {
 std::string table(const std::vector<TableRow>& rows) { return aligned(rows, false); }
 
 std::string pairing_table(const PairingReport& report) {
-  std::vector<TableRow> rows = {{"", "target", "drafter", ""}};
+  std::vector<TableRow> rows = {{"", "target has", "drafter has", ""}};
   for (const PairingLine& line : report.lines) {
     rows.push_back({line.name, line.target, line.drafter, line.fits ? "fits" : "does not fit"});
   }

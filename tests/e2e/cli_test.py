@@ -603,12 +603,54 @@ class Inspect(Case):
         self.assertEqual([(entry["kind"], entry["is_drafter"]) for entry in found["folders"]],
                          [("Qwen3ForCausalLM", False), ("DFlash", True)])
         for entry in found["folders"]:
-            self.assertEqual(set(entry), {"folder", "is_drafter", "kind", "lines", "parameters", "weight_bytes",
-                                          "warnings"})
+            self.assertEqual(set(entry), {"folder", "is_drafter", "kind", "lines", "groups", "parameters",
+                                          "weight_bytes", "has_tensor_data", "data_bytes", "memory", "warnings"})
+            self.assertEqual(sum(group["parameters"] for group in entry["groups"]), entry["parameters"])
+            self.assertTrue(entry["has_tensor_data"])
             self.assertGreater(entry["parameters"], 1_000_000)
         self.assertTrue(found["pairings"][0]["fits"])
         (alone,) = objects(self.ok("inspect", DRAFTER, "--json").stdout)
         self.assertEqual(alone["pairings"], [])
+
+    def test_the_memory_plan_is_that_of_generate(self):
+        limits = ["--max-sequences", 3, "--max-positions", 500, "--threads", 2]
+        (found,) = objects(self.ok("inspect", TARGET, DRAFTER, *limits, "--json").stdout)
+        (text,) = objects(self.ok("generate", *PAIR, *limits, "--prompt", "x", "--max-tokens", 1, "--json").stdout)
+        memory = found["pairings"][0]["memory"]
+        self.assertEqual((memory["max_sequences"], memory["max_positions"], memory["threads"]), (3, 500, 2))
+        self.assertEqual(text["memory"]["plan"], memory["bytes"])
+        human = self.ok("inspect", TARGET, DRAFTER, *limits).stdout.decode()
+        self.assertEqual(human.count("memory beside the weights, 3 sequences of 500 positions, 2 threads: "), 1)
+        self.refused(2, "option max_positions is 4097", "inspect", TARGET, "--max-positions", 4097)
+
+    def test_a_header_is_enough(self):
+        whole = (ROOT / DRAFTER / "model.safetensors").read_bytes()
+        header = 8 + int.from_bytes(whole[:8], "little")
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(ROOT / DRAFTER / "config.json", folder)
+            (Path(folder) / "model.safetensors").write_bytes(whole[:header])
+            text = self.ok("inspect", folder, "--target", TARGET).stdout.decode()
+            self.assertIn(f"{folder}: drafter DFlash, headers only\n", text)
+            self.assertRegex(text, r"(?m)^  tensor data +not there: 0 of \d+ bytes; .*not to decode with$")
+            self.assertIn(f"{folder} drafting for {TARGET}: fits\n", text)
+            self.refused(1, "the file ends behind its header", "generate", "--target", TARGET, "--drafter", folder,
+                         "--prompt", "x")
+
+    def test_warnings_are_on_stderr(self):
+        with tempfile.TemporaryDirectory() as folder:
+            config = json.loads((ROOT / DRAFTER / "config.json").read_text(encoding="utf-8"))
+            config["dspark_config"] = {"mask_token_id": 4000}
+            (Path(folder) / "config.json").write_text(json.dumps(config), encoding="utf-8")
+            shutil.copy(ROOT / DRAFTER / "model.safetensors", folder)
+            warning = ("key 'dflash_config.mask_token_id' is 4100 but 'dspark_config.mask_token_id' is 4000; the first "
+                       "is used")
+            for command in [["inspect", folder], ["inspect", folder, "--json"],
+                            ["generate", "--target", TARGET, "--drafter", folder, "--prompt", "x", "--max-tokens", 1],
+                            ["check", "--target", TARGET, "--drafter", folder, "--prompt", "x", "--max-tokens", 1]]:
+                done = self.ok(*command)
+                lines = [line for line in done.stderr.decode().splitlines() if warning in line]
+                self.assertEqual(len(lines), 1, command)
+                self.assertNotIn(warning, done.stdout.decode() if "--json" not in command else "")
 
     def test_roles(self):
         self.refused(2, f"--target: '{DRAFTER}' is a drafter", "inspect", "--target", DRAFTER)

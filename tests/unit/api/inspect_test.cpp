@@ -1,10 +1,14 @@
 #include "blockdraft/inspect.h"
 
+#include <filesystem>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
+#include "blockdraft/engine.h"
 #include "support/temp_dir.h"
 
 namespace blockdraft {
@@ -74,6 +78,47 @@ TEST(Inspect, DescribesWhatOneFamilyHas) {
   EXPECT_EQ(value_of(*no_heads, "markov head"), "none");
   EXPECT_EQ(value_of(*no_heads, "confidence head"), "none");
   EXPECT_EQ(value_of(*no_heads, "taps"), "outputs of target layers -1, 2, 4 (-1: the embeddings)");
+}
+
+TEST(Inspect, SumsUpTheWeightsOfEachPart) {
+  const auto report = inspect_folder(kDemo + "pycode-14m-dspark");
+  ASSERT_TRUE(report) << report.error().message;
+  std::vector<std::string> names;
+  int64_t parameters = 0, bytes = 0;
+  for (const WeightGroup& group : report->groups) {
+    names.push_back(group.name);
+    parameters += group.parameters;
+    bytes += group.size_bytes;
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"fc", "norms", "attention", "mlp", "markov head", "confidence head"}));
+  EXPECT_EQ(parameters, report->parameters);
+  EXPECT_EQ(bytes, report->weight_bytes);
+  EXPECT_EQ(value_of(*report, "weights"), "44 tensors, 1 file (BF16; F8_E4M3, a scale a row)");
+  // Tables of a reduced vocabulary are no weights.
+  const auto reduced = inspect_folder(BLOCKDRAFT_SOURCE_DIR "/tests/golden/dflash_reduced_vocab_d2t");
+  ASSERT_TRUE(reduced) << reduced.error().message;
+  EXPECT_EQ(reduced->groups.back().name, "output head");
+  bytes = 0;
+  for (const WeightGroup& group : reduced->groups) bytes += group.size_bytes;
+  EXPECT_LT(bytes, reduced->weight_bytes);
+}
+
+// What the configs say twice or leave out reaches whoever inspects, and whoever opens.
+TEST(Inspect, WarningsReachTheCaller) {
+  const TempDir folder;
+  auto config = nlohmann::json::parse(read_file(kDemo + "pycode-14m-dflash/config.json"));
+  config["dspark_config"] = {{"mask_token_id", 4000}};
+  write_file(folder / "config.json", config.dump());
+  std::filesystem::create_symlink(kDemo + "pycode-14m-dflash/model.safetensors", folder / "model.safetensors");
+  const std::string warning = (folder / "config.json").string() +
+                              ": key 'dflash_config.mask_token_id' is 4100 but 'dspark_config.mask_token_id' is 4000; "
+                              "the first is used";
+  const auto report = inspect_folder(folder.path());
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->warnings, std::vector<std::string>{warning});
+  const auto engine = Engine::open({.target = kDemo + "pycode-14m", .drafter = folder.path()});
+  ASSERT_TRUE(engine) << engine.error().message;
+  EXPECT_EQ(engine->info().config_warnings, std::vector<std::string>{warning});
 }
 
 TEST(Inspect, NamesWhatItCannotRead) {

@@ -84,6 +84,7 @@ typedef struct blockdraft_drafter_info {
   int32_t threads;
   int32_t max_sequences;
   int64_t max_positions;
+  int32_t num_warnings; /* of blockdraft_drafter_warning */
 } blockdraft_drafter_info;
 
 /* Rows first_row .. first_row + num_rows - 1 of a taps matrix belong to positions first_position ... of a sequence. */
@@ -141,6 +142,10 @@ blockdraft_code blockdraft_drafter_open(const char* folder, const blockdraft_dra
 void blockdraft_drafter_close(blockdraft_drafter* drafter); /* NULL: nothing happens */
 blockdraft_code blockdraft_drafter_get_info(const blockdraft_drafter* drafter, blockdraft_drafter_info* out,
                                             blockdraft_error* error);
+
+/* What the config leaves open or says twice, one line each: 0 to num_warnings - 1, else NULL. Valid until
+ * blockdraft_drafter_close. */
+const char* blockdraft_drafter_warning(const blockdraft_drafter* drafter, int32_t index);
 
 blockdraft_code blockdraft_drafter_new_sequence(blockdraft_drafter* drafter, int64_t* out, blockdraft_error* error);
 blockdraft_code blockdraft_drafter_release(blockdraft_drafter* drafter, int64_t sequence, blockdraft_error* error);

@@ -121,7 +121,8 @@ blockdraft_drafter_info info_of(const DrafterInfo& info) {
           .window = info.window,
           .threads = info.threads,
           .max_sequences = info.max_sequences,
-          .max_positions = info.max_positions};
+          .max_positions = info.max_positions,
+          .num_warnings = static_cast<int32_t>(info.warnings.size())};
 }
 
 // The matrix [tap_rows, tap_columns] as a span; a size that no memory has is refused.
@@ -219,6 +220,12 @@ blockdraft_code blockdraft_drafter_get_info(const blockdraft_drafter* drafter, b
     *out = info_of(drafter->drafter.info());
     return {};
   });
+}
+
+const char* blockdraft_drafter_warning(const blockdraft_drafter* drafter, int32_t index) {
+  if (drafter == nullptr || index < 0) return nullptr;
+  const std::vector<std::string>& warnings = drafter->drafter.info().warnings;
+  return static_cast<size_t>(index) < warnings.size() ? warnings[static_cast<size_t>(index)].c_str() : nullptr;
 }
 
 blockdraft_code blockdraft_drafter_new_sequence(blockdraft_drafter* drafter, int64_t* out, blockdraft_error* error) {

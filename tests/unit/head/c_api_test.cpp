@@ -77,6 +77,23 @@ TEST(CApi, DraftsAsTheClassDoes) {
   }
 }
 
+TEST(CApi, HandsWarningsOut) {
+  const HeadFixture fixture("dflash2_block_nested_wins");  // block_size in two places
+  const blockdraft_target_tensors target = tensors_of(fixture);
+  blockdraft_error error{};
+  blockdraft_drafter* drafter = nullptr;
+  ASSERT_EQ(blockdraft_drafter_open(fixture.folder().c_str(), nullptr, &target, &drafter, &error), BLOCKDRAFT_OK)
+      << error.message;
+  blockdraft_drafter_info info{};
+  ASSERT_EQ(blockdraft_drafter_get_info(drafter, &info, &error), BLOCKDRAFT_OK);
+  ASSERT_EQ(info.num_warnings, 1);
+  EXPECT_THAT(blockdraft_drafter_warning(drafter, 0), HasSubstr("'dflash_config.block_size' is 6 but 'block_size' is"));
+  EXPECT_EQ(blockdraft_drafter_warning(drafter, 1), nullptr);
+  EXPECT_EQ(blockdraft_drafter_warning(drafter, -1), nullptr);
+  EXPECT_EQ(blockdraft_drafter_warning(nullptr, 0), nullptr);
+  blockdraft_drafter_close(drafter);
+}
+
 TEST(CApi, SaysWhatIsWrong) {
   const HeadFixture fixture("dflash_plain");
   const blockdraft_target_tensors target = tensors_of(fixture);

@@ -621,7 +621,7 @@ class Inspect(Case):
         self.assertEqual(text["memory"]["plan"], memory["bytes"])
         human = self.ok("inspect", TARGET, DRAFTER, *limits).stdout.decode()
         self.assertEqual(human.count("memory beside the weights, 3 sequences of 500 positions, 2 threads: "), 1)
-        self.refused(2, "option max_positions is 4097", "inspect", TARGET, "--max-positions", 4097)
+        self.refused(2, "--max-positions is 4097, expected 1 to 2048", "inspect", TARGET, "--max-positions", 4097)
 
     def test_a_header_is_enough(self):
         whole = (ROOT / DRAFTER / "model.safetensors").read_bytes()

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ops/argmax.h"
 #include "ops/candidate_walk.h"
@@ -24,8 +25,18 @@ int64_t best(const float* scores, const float* noise, int64_t k) {
   return place;
 }
 
-// The step from prev to row j: its scores, and the best candidate. Nothing compares greater than NaN, so without the
-// check a broken codebook would pass for a choice of the first candidate.
+// A broken codebook would pass for a choice of the first candidate, since nothing compares greater than NaN, and scores
+// whose largest is infinite have no law. Single candidates may be impossible.
+bool have_a_law(const float* scores, int64_t count) {
+  float largest = -std::numeric_limits<float>::infinity();
+  for (int64_t c = 0; c < count; ++c) {
+    if (std::isnan(scores[c])) return false;
+    largest = std::max(largest, scores[c]);
+  }
+  return std::isfinite(largest);
+}
+
+// The step from prev to row j: its scores, and the best candidate.
 int32_t step(const CandidateWalkArgs& args, int64_t j, int32_t prev, float* edge, float* codes) {
   const int64_t k = args.unary.dim(1);
   const int64_t rank = args.edge.dim(1);
@@ -37,7 +48,7 @@ int32_t step(const CandidateWalkArgs& args, int64_t j, int32_t prev, float* edge
     read_row(args.successor, candidates[c], codes);
     scores[c] = args.unary.row(j)[c] + dot(edge, codes, rank);
   }
-  if (std::any_of(scores, scores + k, [](float score) { return std::isnan(score); })) return kNotANumber;
+  if (!have_a_law(scores, k)) return kNotANumber;
   return candidates[best(scores, args.noise == nullptr ? nullptr : args.noise + j * k, k)];
 }
 

@@ -184,6 +184,19 @@ TEST_F(WorkedExample, TheFirstOfEqualScoresWins) {
   EXPECT_EQ(walk().drafts, (std::vector<int32_t>{4, 6}));
 }
 
+TEST_F(WorkedExample, ScoresWithoutALawAreReported) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float unary[2] = {problem.unary.row(1)[0], problem.unary.row(1)[1]};
+  problem.unary.row(1)[0] = infinity;
+  EXPECT_EQ(walk().drafts, (std::vector<int32_t>{4, kNotANumber}));
+  problem.unary.row(1)[0] = -infinity;
+  problem.unary.row(1)[1] = -infinity;
+  EXPECT_EQ(walk().drafts, (std::vector<int32_t>{4, kNotANumber}));
+  problem.unary.row(1)[1] = unary[1];  // one is possible
+  EXPECT_NE(walk().drafts[1], kNotANumber);
+  problem.unary.row(1)[0] = unary[0];
+}
+
 TEST_F(WorkedExample, AScoreThatIsNanIsReportedAndNotTurnedIntoTheFirstCandidate) {
   const float nan = std::nanf("");
   for (const bool noise : {false, true}) {

@@ -36,7 +36,7 @@ function(blockdraft_test_each_isa NAME)
   foreach(isa portable avx2 avx512)
     add_test(NAME ${NAME}_${isa} COMMAND ${ARGN})
     set_tests_properties(${NAME}_${isa} PROPERTIES LABELS "${labels}" TIMEOUT 1800
-      ENVIRONMENT BLOCKDRAFT_CPU_ISA=${isa} SKIP_REGULAR_EXPRESSION "is not supported, this processor has")
+      ENVIRONMENT BLOCKDRAFT_CPU_ISA=${isa} SKIP_REGULAR_EXPRESSION ", this processor has [a-z0-9]+ at most")
   endforeach()
 endfunction()
 

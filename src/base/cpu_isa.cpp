@@ -50,7 +50,7 @@ CpuIsa best_cpu_isa() {
 }
 
 Result<CpuIsa> choose_cpu_isa(std::string_view name) {
-  const char* source = "CPU instruction set";
+  const char* source = "option cpu_isa";
   if (name.empty()) {
     const char* value = std::getenv("BLOCKDRAFT_CPU_ISA");
     if (value == nullptr || *value == '\0') return best_cpu_isa();
@@ -60,10 +60,10 @@ Result<CpuIsa> choose_cpu_isa(std::string_view name) {
   for (const CpuIsa isa : kAll) {
     if (name != name_of(isa)) continue;
     if (isa <= best_cpu_isa()) return isa;
-    return make_error(Code::unsupported, "{}: '{}' is not supported, this processor has {} at most", source, name,
+    return make_error(Code::unsupported, "{} is '{}', this processor has {} at most", source, name,
                       name_of(best_cpu_isa()));
   }
-  return make_error(Code::invalid_argument, "{}: '{}' is unknown, expected portable, avx2 or avx512", source, name);
+  return make_error(Code::invalid_argument, "{} is '{}', expected portable, avx2 or avx512", source, name);
 }
 
 }  // namespace blockdraft

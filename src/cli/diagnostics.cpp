@@ -65,10 +65,11 @@ void add_diagnostic_flags(CLI::App& app, DiagnosticFlags& flags, const std::stri
 void add_dump_flags(CLI::App& app, DumpFlags& flags) {
   CLI::Option* folder =
       app.add_option("--dump", flags.folder, "Write what the drafter computed to files in this folder");
-  folder->type_name("DIR")->needs(app.get_option("--drafter"))->group(kDiagnostics);
+  folder->type_name("DIR")->check(not_empty())->needs(app.get_option("--drafter"))->group(kDiagnostics);
   app.add_option("--dump-cycles", flags.cycles,
                  "Cycles to write, counted from 0 over all prompts, such as 0-3,7; none given: all")
       ->type_name("LIST")
+      ->check(not_empty())
       ->needs(folder)
       ->group(kDiagnostics);
 }

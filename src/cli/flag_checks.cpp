@@ -67,6 +67,10 @@ CLI::Validator number_check() {
   });
 }
 
+CLI::Validator not_empty() {
+  return validator([](const std::string& value) { return value.empty() ? "the text is empty" : ""; });
+}
+
 CLI::Validator bias_check() {
   return validator([](const std::string& value) -> std::string {
     if (is_bias(value)) return {};

@@ -16,7 +16,8 @@ CLI::Validator folder_check();
 CLI::Validator range_check(int64_t min, int64_t max);  // whole numbers
 CLI::Validator at_least(int64_t min);
 CLI::Validator number_check();  // any number: the library knows the ranges
-CLI::Validator bias_check();    // ID=BIAS
+CLI::Validator not_empty();
+CLI::Validator bias_check();  // ID=BIAS
 CLI::Validator choice_check(std::vector<std::string> names);
 
 std::optional<int64_t> whole_number(std::string_view text);

@@ -49,11 +49,6 @@ void add_common_flags(CLI::App& app, CommonFlags& flags) {
       ->check(range_check(0, kMaxThreads))
       ->capture_default_str()
       ->group(kCommon);
-  app.add_option("--cpu-isa", flags.cpu_isa,
-                 "Kernels to use: portable, avx2 or avx512; default: BLOCKDRAFT_CPU_ISA, or the last of these that the "
-                 "processor has")
-      ->type_name("NAME")
-      ->group(kCommon);
   app.add_option("--log-level", flags.log_level, "Least important messages to show: debug, info, warning, error or off")
       ->type_name("LEVEL")
       ->capture_default_str()
@@ -72,6 +67,12 @@ void add_target_flag(CLI::App& app, ModelFlags& flags) {
 
 void add_model_flags(CLI::App& app, ModelFlags& flags, DrafterFlag drafter) {
   add_target_flag(app, flags);
+  app.add_option("--cpu-isa", flags.cpu_isa,
+                 "Kernels to use: portable, avx2 or avx512; default: BLOCKDRAFT_CPU_ISA, or the last of these that the "
+                 "processor has")
+      ->type_name("NAME")
+      ->check(not_empty())
+      ->group(kModels);
   CLI::Option* option = app.add_option("--drafter", flags.drafter,
                                        drafter == DrafterFlag::required
                                            ? "Folder of the drafter trained for the target"
@@ -149,8 +150,7 @@ void add_text_flags(CLI::App& app, TextFlags& flags) {
   app.add_option("--stop", flags.stop, "End the text before TEXT; may be given several times")
       ->type_name("TEXT")
       ->allow_extra_args(false)
-      ->check(CLI::Validator([](std::string& value) { return value.empty() ? std::string("the text is empty") : ""; },
-                             "", ""))
+      ->check(not_empty())
       ->group(kText);
   app.add_flag("--ignore-eos", flags.ignore_eos, "Go on after the target's own end-of-text token")->group(kText);
   add_sampling_flags(app, flags);
@@ -174,7 +174,7 @@ EngineOptions engine_options(const CommonFlags& common, const ModelFlags& models
           .drafter = models.drafter,
           .draft_tokens = models.draft_tokens,
           .threads = common.threads,
-          .cpu_isa = common.cpu_isa,
+          .cpu_isa = models.cpu_isa,
           .max_sequences = models.max_sequences,
           .max_positions = models.max_positions,
           .drafter_weights = models.drafter_weights,

@@ -20,7 +20,6 @@ namespace blockdraft {
 struct CommonFlags {
   std::string device = "cpu";
   int32_t threads = 0;
-  std::string cpu_isa;
   std::string log_level = "warning";
   bool json = false;
 };
@@ -35,6 +34,7 @@ struct ModelFlags {
   WeightFormat drafter_weights = WeightFormat::as_stored;
   DrafterLayout drafter_layout = DrafterLayout::as_stated;
   float confidence_threshold = 0.0f;
+  std::string cpu_isa;
 };
 
 // What is generated.

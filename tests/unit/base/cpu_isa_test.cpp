@@ -53,16 +53,15 @@ TEST_F(CpuIsaTest, WhatTheProcessorLacksIsRefused) {
     if (isa <= best_cpu_isa()) {
       EXPECT_EQ(chosen.value(), isa);
     } else {
-      EXPECT_THAT(chosen.error().message, HasSubstr("is not supported, this processor has"));
+      EXPECT_THAT(chosen.error().message, HasSubstr("this processor has"));
     }
   }
 }
 
 TEST_F(CpuIsaTest, UnknownNamesAreRefusedByTheirSource) {
-  EXPECT_EQ(choose_cpu_isa("sse9").error().message,
-            "CPU instruction set: 'sse9' is unknown, expected portable, avx2 or avx512");
+  EXPECT_EQ(choose_cpu_isa("sse9").error().message, "option cpu_isa is 'sse9', expected portable, avx2 or avx512");
   setenv(kVariable, "AVX2", 1);
-  EXPECT_THAT(choose_cpu_isa().error().message, HasSubstr("BLOCKDRAFT_CPU_ISA: 'AVX2' is unknown"));
+  EXPECT_THAT(choose_cpu_isa().error().message, HasSubstr("BLOCKDRAFT_CPU_ISA is 'AVX2', expected "));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "blockdraft/engine.h"
 #include "cli/acceptance_theory.h"
 #include "cli/check_report.h"
@@ -111,6 +112,11 @@ Result<int> run_check(const CheckFlags& flags) {
   BLOCKDRAFT_ASSIGN(Engine plain, open_engine(without_drafter(options)));
   const std::vector<Request> requests = requests_of(prompts, flags.text);
   BLOCKDRAFT_ASSIGN(const CheckTotals totals, compare_all(plain, drafted, {prompts, requests}));
+  if (totals.tokens == 0) {
+    return make_error(Code::limit_exceeded,
+                      "nothing was compared, no prompt got a token: give more --max-tokens or --max-positions");
+  }
+  if (totals.drafted_acceptance.drafted() == 0) log_warning("no draft was verified, so nothing tested the drafter");
   log_warnings(drafted);
   Json json = json_check(totals, drafted.tokenizer());
   std::string human = human_check(totals, drafted.tokenizer());

@@ -257,6 +257,12 @@ class Check(Case):
             self.assertLess(abs(theory["observed"] - theory["allowed"]), 0.5)
         self.assertEqual(len(re.findall(rb"tokens a pass that verifies drafts, [\d.]+ allowed by p and q", done.stderr)), 2)
 
+    def test_a_comparison_of_nothing_is_no_proof(self):
+        models = ("--target", TARGET, "--drafter", DRAFTER, "--prompt", "def f():")
+        self.refused(1, "nothing was compared", "check", *models, "--max-tokens", 0)
+        done = self.ok("check", *models, "--max-tokens", 1)
+        self.assertIn("no draft was verified", done.stderr.decode())
+
     def test_people_read_three_lines(self):
         done = self.ok("check", *PAIR, "--prompt", "def main():", "--max-tokens", 24)
         plain, drafted, verdict = done.stdout.decode().splitlines()
@@ -425,6 +431,13 @@ class BadInput(Case):
         self.refused(1, "--device cuda:1: this build has no CUDA", "inspect", TARGET, "--device", "cuda:1")
         self.refused(2, "--device: 'tpu'", "tokenize", "--target", TARGET, "--device", "tpu")
         self.refused(2, "--device: 'cuda:x'", "tokenize", "--target", TARGET, "--device", "cuda:x")
+
+    def test_instruction_sets(self):
+        for command in ("generate", "check", "bench"):
+            drafter = () if command == "generate" else ("--drafter", DRAFTER)
+            prompt = ("--prompts", "demo/prompts.jsonl") if command == "bench" else ("--prompt", "x")
+            self.refused(2, "--cpu-isa is 'sse9', expected portable, avx2 or avx512",
+                         command, "--target", TARGET, *drafter, *prompt, "--cpu-isa", "sse9")
 
     def test_folders(self):
         self.refused(2, "--target: there is no folder 'nowhere'", "generate", "--target", "nowhere", "--prompt", "x")

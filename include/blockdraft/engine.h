@@ -174,7 +174,8 @@ class Engine {
   ~Engine();
 
   // Blocks until the text is complete. Errors before anything is generated: a prompt that is empty after
-  // tokenization or does not fit max_positions, a request field out of range. During generation: numeric.
+  // tokenization or does not fit max_positions, a request field out of range. During generation: numeric;
+  // out_of_memory for the laws that the first request for ratio acceptance needs; io_error of a dump.
   Result<Generation> generate(const Request& request, const OnPiece& on_piece = {});
   // All requests, up to max_sequences at once; results in the order of the requests.
   Result<std::vector<Generation>> generate(std::span<const Request> requests, const OnPiece& on_piece = {});

@@ -56,9 +56,17 @@ Status check_dump(const EngineOptions& options) {
   if (options.drafter.empty()) {
     return make_error(Code::mismatch, "option dump is {}, but no drafter is open", options.dump.folder.string());
   }
+  if (options.dump.folder.empty()) {
+    return make_error(Code::invalid_argument, "option dump has cycles, but its folder is empty");
+  }
   if (options.max_sequences != 1) {
     return make_error(Code::invalid_argument, "option max_sequences is {}, expected 1 with dump",
                       options.max_sequences);
+  }
+  for (const DumpOptions::Range& range : options.dump.cycles) {
+    if (range.first >= 0 && range.first <= range.last) continue;
+    return make_error(Code::invalid_argument, "option dump has cycles {} to {}, expected a rising range from 0 on",
+                      range.first, range.last);
   }
   return {};
 }
@@ -69,6 +77,17 @@ Status start_dump(TokenEngine& engine, const DumpOptions& options) {
   BLOCKDRAFT_ASSIGN(CycleDump dump, CycleDump::create(options.folder, std::move(cycles)));
   engine.dump_to(std::move(dump));
   return {};
+}
+
+std::vector<MemoryPlanItem> memory_plan(const Models& models) {
+  std::vector<MemoryPlanItem> plan;
+  for (const PlanItem& item : models.engine->memory_plan().items()) {
+    plan.push_back({item.name, static_cast<int64_t>(item.size_bytes)});
+  }
+  if (models.drafter != nullptr && models.drafter->converted_bytes() > 0) {
+    plan.push_back({"drafter weights", static_cast<int64_t>(models.drafter->converted_bytes())});
+  }
+  return plan;
 }
 
 EngineInfo describe(const Models& models, const EngineOptions& options, int64_t max_positions) {
@@ -82,15 +101,10 @@ EngineInfo describe(const Models& models, const EngineOptions& options, int64_t 
                   .verify_weight_bytes = target.weight_bytes(),
                   .verify_kv_bytes_per_position = target.state_bytes_per_position(),
                   .verify_flops_per_row = target.flops_per_row()};
-  for (const PlanItem& item : models.engine->memory_plan().items()) {
-    info.memory_plan.push_back({item.name, static_cast<int64_t>(item.size_bytes)});
-  }
+  info.memory_plan = memory_plan(models);
   info.config_warnings = target.config().transformer.warnings;
   if (models.drafter == nullptr) return info;
   const DraftModel& drafter = *models.drafter;
-  if (drafter.converted_bytes() > 0) {
-    info.memory_plan.push_back({"drafter weights", static_cast<int64_t>(drafter.converted_bytes())});
-  }
   info.drafter_kind = name_of(drafter.config().family);
   const std::vector<std::string>& warnings = drafter.config().warnings;
   info.config_warnings.insert(info.config_warnings.end(), warnings.begin(), warnings.end());
@@ -193,7 +207,7 @@ Result<Engine> Engine::open(const EngineOptions& options) {
   BLOCKDRAFT_TRY(check_limits(options.threads, options.max_sequences));
   BLOCKDRAFT_TRY(check_drafter_options(options));
   BLOCKDRAFT_ASSIGN(const CpuIsa isa, choose_cpu_isa(options.cpu_isa));
-  if (!options.dump.folder.empty()) BLOCKDRAFT_TRY(check_dump(options));
+  if (!options.dump.folder.empty() || !options.dump.cycles.empty()) BLOCKDRAFT_TRY(check_dump(options));
   BLOCKDRAFT_ASSIGN(const TargetConfig config, read_target_config(options.target));
   BLOCKDRAFT_ASSIGN(const int64_t max_positions, resolve_positions(options.max_positions, config.transformer));
   BLOCKDRAFT_ASSIGN(Tokenizer tokenizer, Tokenizer::open(options.target));
@@ -244,6 +258,7 @@ Result<std::vector<Generation>> Engine::generate(std::span<const Request> reques
   }
   Result<std::vector<TokenResult>> results = state_->models.engine->run(token_requests);
   state_->times = call_times(state_->models.engine->times());
+  state_->info.memory_plan = memory_plan(state_->models);  // the first request for ratio acceptance adds to it
   if (!results) return results.error();
 
   std::vector<Generation> generations;

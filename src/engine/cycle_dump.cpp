@@ -110,10 +110,12 @@ Result<CycleDump> CycleDump::create(std::filesystem::path folder, std::vector<Cy
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return make_error(Code::io_error, "{}: cannot be made: {}", folder.string(), error.message());
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (!entry.path().filename().string().starts_with(kFilePrefix)) continue;
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(kFilePrefix)) continue;
     return make_error(Code::io_error, "{}: holds a dump already ({}), expected a folder without one", folder.string(),
-                      entry.path().filename().string());
+                      name);
   }
   if (error) return make_error(Code::io_error, "{}: cannot be read: {}", folder.string(), error.message());
   return CycleDump(std::move(folder), std::move(cycles));

@@ -184,7 +184,11 @@ blockdraft_accepted_drafts accepted_of(const AcceptedDrafts& kept) {
 
 // Rows of a trial; a size that no memory has is refused.
 Result<std::span<float>> rows_of(const blockdraft_ratio_trial& trial) {
-  const size_t most = PTRDIFF_MAX / sizeof(float) / (trial.num_drafts + 1);
+  constexpr size_t kMostFloats = PTRDIFF_MAX / sizeof(float);
+  if (trial.num_drafts >= kMostFloats) {
+    return make_error(Code::invalid_argument, "num_drafts is {}, expected less than {}", trial.num_drafts, kMostFloats);
+  }
+  const size_t most = kMostFloats / (trial.num_drafts + 1);
   if (trial.num_ids > most) {
     return make_error(Code::invalid_argument, "num_ids is {}, expected 1 to {}", trial.num_ids, most);
   }
@@ -340,12 +344,12 @@ blockdraft_code blockdraft_accept_ratio(const blockdraft_ratio_trial* trial, int
     BLOCKDRAFT_TRY(require(trial->stop_ids, trial->num_stop_ids, "stop_ids"));
     BLOCKDRAFT_TRY(require(tokens, "tokens"));
     BLOCKDRAFT_TRY(require(out, "out"));
+    BLOCKDRAFT_ASSIGN(const std::span<float> rows, rows_of(*trial));
     std::vector<TokenLaw> laws;
     for (const blockdraft_token_law& law : std::span(trial->laws, trial->num_drafts)) {
       BLOCKDRAFT_TRY(check_law(law));
       laws.push_back(law_of(law));
     }
-    BLOCKDRAFT_ASSIGN(const std::span<float> rows, rows_of(*trial));
     std::vector<int32_t> kept_tokens;
     BLOCKDRAFT_ASSIGN(const AcceptedDrafts kept, accept_ratio({.drafts = {trial->drafts, trial->num_drafts},
                                                                .laws = laws,

@@ -28,12 +28,25 @@ constexpr std::string_view kKnownKeys[] = {
     "pure_draft_prefix_len"};
 
 // Keys of the transformer: where there is a transformer_layer_config, copies elsewhere do not count.
-constexpr std::string_view kTransformerKeys[] = {
-    "hidden_size",         "intermediate_size", "num_hidden_layers", "num_attention_heads",
-    "num_key_value_heads", "head_dim",          "vocab_size",        "max_position_embeddings",
-    "rms_norm_eps",        "hidden_act",        "attention_bias",    "mlp_bias",
-    "rope_theta",          "rope_scaling",      "rope_parameters",   "layer_types",
-    "sliding_window",      "use_sliding_window"};
+constexpr std::string_view kTransformerKeys[] = {"hidden_size",
+                                                 "intermediate_size",
+                                                 "num_hidden_layers",
+                                                 "num_attention_heads",
+                                                 "num_key_value_heads",
+                                                 "head_dim",
+                                                 "vocab_size",
+                                                 "max_position_embeddings",
+                                                 "rms_norm_eps",
+                                                 "hidden_act",
+                                                 "hidden_activation",
+                                                 "attention_bias",
+                                                 "mlp_bias",
+                                                 "rope_theta",
+                                                 "rope_scaling",
+                                                 "rope_parameters",
+                                                 "layer_types",
+                                                 "sliding_window",
+                                                 "use_sliding_window"};
 
 bool is_known(std::string_view key) {
   return std::find(std::begin(kKnownKeys), std::end(kKnownKeys), key) != std::end(kKnownKeys);

@@ -84,6 +84,7 @@ int64_t bytes_of(const HeaderTensor& tensor) {
   return bytes;
 }
 
+// A matrix.
 void store(HeaderFormat format, const HeaderTensor& weight, std::vector<HeaderTensor>& list) {
   const int64_t out = weight.shape[0];
   const int64_t in = weight.shape[1];
@@ -163,7 +164,13 @@ std::vector<HeaderTensor> target_tensors(const json& config) {
 
 std::vector<HeaderTensor> stored_as(HeaderFormat format, const std::vector<HeaderTensor>& tensors) {
   std::vector<HeaderTensor> list;
-  for (const HeaderTensor& tensor : tensors) store(is_linear(tensor.name) ? format : HeaderFormat::bf16, tensor, list);
+  for (const HeaderTensor& tensor : tensors) {
+    if (is_linear(tensor.name)) {
+      store(format, tensor, list);
+    } else {
+      list.push_back(tensor);
+    }
+  }
   return list;
 }
 

@@ -1,5 +1,5 @@
 // The random numbers of sampling. Each is a pure function of what it is for, so a text does not depend on the order in
-// which its numbers are asked for, on who drafts or on who else is in the batch (design D1, "Sampling too").
+// which its numbers are asked for, on who drafts or on who else is in the batch (docs/architecture.md).
 #pragma once
 
 #include <cmath>

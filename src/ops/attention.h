@@ -19,7 +19,7 @@ namespace blockdraft {
 //   window > 0:  also |q - p| < window
 // Keys are reduced in chunks of kAttentionChunk absolute positions, each key in order; chunk results are merged in
 // order within groups of kAttentionChunksPerGroup chunks, and groups in order. So a row's bits depend only on its own
-// query and visible keys (design D1, D4).
+// query and visible keys (docs/architecture.md).
 inline constexpr int32_t kAttentionChunk = 128;
 inline constexpr int32_t kAttentionChunksPerGroup = 32;
 

@@ -1,4 +1,4 @@
-// Random choices from rows of logits (spec 6.3; design D1, "Sampling too"). Each row by itself, in a fixed order.
+// Random choices from rows of logits (spec 6.3; docs/architecture.md). Each row by itself, in a fixed order.
 #pragma once
 
 #include <cstddef>

@@ -40,7 +40,7 @@ struct TargetPass {
 // A forward pass leaves state behind in each of its sequences (K/V, or a recurrent state), for all rows of the pass.
 // That state is tentative until commit() says how many of the rows stay; the rest is rolled back as if it had never
 // been. Between two passes of a sequence there is exactly one commit. Committed rows have the same bits whether they
-// came alone or with others (design of the decode path, docs/architecture.md).
+// came alone or with others (docs/architecture.md).
 //
 // Weights are immutable after load. The object is used by one thread at a time.
 class Target {

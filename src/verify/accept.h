@@ -7,7 +7,7 @@
 namespace blockdraft {
 
 // Acceptance of drafts that equal the target's own choice for their position, greedy (spec 6.2) or drawn with the same
-// noise (design D1): the number of leading ones that do.
+// noise (docs/architecture.md): the number of leading ones that do.
 //   drafts:  [width], draft j is the guess for position s + 1 + j.
 //   choices: [width + 1], choice j is the target's token for position s + 1 + j given the drafts before it.
 int32_t accepted_prefix(std::span<const int32_t> drafts, std::span<const int32_t> choices);

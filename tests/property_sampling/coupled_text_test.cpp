@@ -1,4 +1,4 @@
-// With a seed, drafting changes no token: at every temperature, width and batch, for every drafter (design D1).
+// With a seed, drafting changes no token: at every temperature, width and batch, for every drafter (docs/architecture.md).
 
 #include <algorithm>
 #include <string>

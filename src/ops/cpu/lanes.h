@@ -2,8 +2,8 @@
 //
 // A sum over k runs in kLanes partial sums: lane j takes k = j, j + kLanes, j + 2 kLanes, ... in sequence. The lanes
 // are then added in a fixed tree, and the last count % kLanes elements follow in sequence. So the order depends on the
-// count alone, however many sums a kernel works on at a time (design D1). Vec4 is the vector extension of GCC and
-// Clang: the order is ours, not the auto-vectorizer's.
+// count alone, however many sums a kernel works on at a time (docs/architecture.md). Vec4 is the vector extension of
+// GCC and Clang: the order is ours, not the auto-vectorizer's.
 #pragma once
 
 #include <cstdint>

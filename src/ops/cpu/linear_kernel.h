@@ -8,8 +8,9 @@
 namespace blockdraft::cpu {
 namespace {
 
-constexpr int64_t kFeatures = 4;  // output features worked on together
-constexpr int64_t kRowsOfX = 48;  // of these rows x stays in the second-level cache while features pass
+constexpr int64_t kFeatures = 4;       // output features worked on together
+constexpr int64_t kRowsOfX = 48;       // of these rows x stays in the second-level cache while features pass
+constexpr int64_t kTileFeatures = 32;  // whose weights stay in the second-level cache while rows pass
 constexpr int64_t kMaxLanes = 16;
 
 // The codes of one output feature: at(k) are elements [k, k + kLanes) over kUnit, partly(k, count) the same with zeros
@@ -140,18 +141,26 @@ void multiply_rows(const LinearArgs& args, const Slice& slice, int64_t n, int64_
   multiply_block<Simd, Codes, kRows>(args, slice, n, first_row);
 }
 
+// Rows [begin, end) of x with up to kFeatures features, in blocks of nearly the same number of rows.
+template <class Simd, class Codes>
+void multiply_features(const LinearArgs& args, const Slice& slice, int64_t n, int64_t begin, int64_t end) {
+  int64_t blocks = (end - begin + Simd::kMaxRows - 1) / Simd::kMaxRows;
+  for (int64_t row = begin; row < end; --blocks) {
+    const int64_t rows = (end - row + blocks - 1) / blocks;
+    multiply_rows<Simd, Codes, Simd::kMaxRows>(args, slice, n, row, rows);
+    row += rows;
+  }
+}
+
+// A few features at a time for all rows, so that their weights come out of memory once.
 template <class Simd, class Codes>
 void multiply_slice(const LinearArgs& args, const Slice& slice) {
   const int64_t num_rows = args.x.dim(0);
-  for (int64_t begin = 0; begin < num_rows; begin += kRowsOfX) {
-    const int64_t end = begin + kRowsOfX < num_rows ? begin + kRowsOfX : num_rows;
-    for (int64_t n = 0; n < slice.count; n += kFeatures) {
-      int64_t blocks = (end - begin + Simd::kMaxRows - 1) / Simd::kMaxRows;
-      for (int64_t row = begin; row < end; --blocks) {  // of nearly the same number of rows
-        const int64_t rows = (end - row + blocks - 1) / blocks;
-        multiply_rows<Simd, Codes, Simd::kMaxRows>(args, slice, n, row, rows);
-        row += rows;
-      }
+  for (int64_t tile = 0; tile < slice.count; tile += kTileFeatures) {
+    const int64_t tile_end = tile + kTileFeatures < slice.count ? tile + kTileFeatures : slice.count;
+    for (int64_t begin = 0; begin < num_rows; begin += kRowsOfX) {
+      const int64_t end = begin + kRowsOfX < num_rows ? begin + kRowsOfX : num_rows;
+      for (int64_t n = tile; n < tile_end; n += kFeatures) multiply_features<Simd, Codes>(args, slice, n, begin, end);
     }
   }
 }

@@ -66,6 +66,8 @@ typedef struct blockdraft_drafter_options {
   int32_t max_sequences;      /* open at once; 0: 1 */
   int64_t max_positions;      /* of a sequence, drafts included; 0: max_position_embeddings, at most 4096 */
   float confidence_threshold; /* drafts from the first with less on do not count as worth verifying; 0: all do */
+  const char* cpu_isa; /* kernels to use: "portable", "avx2" or "avx512"; NULL or "": what the environment variable
+                          BLOCKDRAFT_CPU_ISA says, or the last of these that the processor has */
 } blockdraft_drafter_options;
 
 /* Pointers are valid until blockdraft_drafter_close. */
@@ -82,6 +84,7 @@ typedef struct blockdraft_drafter_info {
   int32_t shifted; /* 1: row i of the block guesses the token after it; 0: its own */
   int32_t window;  /* context positions that some layer can see at most; 0: all of them */
   int32_t threads;
+  const char* cpu_isa;
   int32_t max_sequences;
   int64_t max_positions;
   int32_t num_warnings; /* of blockdraft_drafter_warning */

@@ -59,6 +59,7 @@ struct DrafterOptions {
                                       // max_position_embeddings and 4096
   float confidence_threshold = 0.0f;  // 0 to 1; from the first draft with less confidence on, drafts do not count as
                                       // worth verifying. Above 0 the drafter must have a confidence head
+  std::string cpu_isa;                // kernels to use, as in EngineOptions (engine.h). Other kernels, other bits
 };
 
 // What is open. All facts are of the drafter's files unless an option is named.
@@ -81,6 +82,7 @@ struct DrafterInfo {
   int32_t window = 0;  // context positions that some layer can see at most, the row's own included; 0: all of them
 
   int32_t threads = 0;
+  std::string cpu_isa;  // "portable", "avx2" or "avx512"
   int32_t max_sequences = 0;
   int64_t max_positions = 0;
   int64_t mapped_bytes = 0;   // weights, mapped from their files

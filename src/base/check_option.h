@@ -17,4 +17,10 @@ inline Status check_option(const char* option, int64_t value, int64_t min, int64
   return make_error(Code::invalid_argument, "option {} is {}, expected {} to {}", option, value, min, max);
 }
 
+// Comparisons with NaN are false, so NaN is out of range.
+inline Status check_confidence_threshold(float threshold) {
+  if (threshold >= 0.0f && threshold <= 1.0f) return {};
+  return make_error(Code::invalid_argument, "option confidence_threshold is {}, expected 0 to 1", threshold);
+}
+
 }  // namespace blockdraft

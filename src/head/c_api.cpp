@@ -96,7 +96,8 @@ DrafterOptions options_of(const blockdraft_drafter_options& options) {
   return {.threads = options.threads,
           .max_sequences = options.max_sequences == 0 ? 1 : options.max_sequences,
           .max_positions = options.max_positions,
-          .confidence_threshold = options.confidence_threshold};
+          .confidence_threshold = options.confidence_threshold,
+          .cpu_isa = options.cpu_isa == nullptr ? "" : options.cpu_isa};
 }
 
 TargetTensors tensors_of(const blockdraft_target_tensors& target) {
@@ -120,6 +121,7 @@ blockdraft_drafter_info info_of(const DrafterInfo& info) {
           .shifted = info.shifted,
           .window = info.window,
           .threads = info.threads,
+          .cpu_isa = info.cpu_isa.c_str(),
           .max_sequences = info.max_sequences,
           .max_positions = info.max_positions,
           .num_warnings = static_cast<int32_t>(info.warnings.size())};

@@ -25,9 +25,7 @@ Status check_options(const DrafterOptions& options) {
   BLOCKDRAFT_TRY(check_option("threads", options.threads, 0, kMaxThreads));
   BLOCKDRAFT_TRY(check_option("max_sequences", options.max_sequences, 1, kMaxSequences));
   BLOCKDRAFT_TRY(check_option("max_positions", options.max_positions, 0, kMaxPositions));
-  if (options.confidence_threshold >= 0.0f && options.confidence_threshold <= 1.0f) return {};
-  return make_error(Code::invalid_argument, "option confidence_threshold is {}, expected 0 to 1",
-                    options.confidence_threshold);
+  return check_confidence_threshold(options.confidence_threshold);
 }
 
 DrafterInfo describe(const DraftModel& model, const DrafterLimits& limits) {
@@ -65,12 +63,13 @@ void assign_part(std::vector<T>& to, const std::vector<T>& from, size_t first, s
 }  // namespace
 
 struct Drafter::State {
-  State(std::unique_ptr<DraftModel> loaded, DrafterInfo facts, int64_t real_ids, int32_t num_threads)
+  State(std::unique_ptr<DraftModel> loaded, DrafterInfo facts, int64_t real_ids, int32_t num_threads, CpuIsa isa)
       : model(std::move(loaded)),
         info(std::move(facts)),
         num_real_ids(real_ids),
         sequences(info.max_sequences),
         threads(num_threads),
+        context{.threads = &threads, .isa = isa},
         named(static_cast<size_t>(info.max_sequences), false) {}
 
   Status allocate_scratch();
@@ -104,9 +103,9 @@ Status Drafter::State::allocate_scratch() {
   const size_t bytes = model->scratch_bytes(threads.num_threads());
   BLOCKDRAFT_ASSIGN(Buffer memory, Buffer::allocate(bytes, "scratch"));
   arena = std::make_unique<Arena>(std::move(memory));
-  BLOCKDRAFT_ASSIGN(const CpuIsa isa, choose_cpu_isa());
-  context = {.threads = &threads, .arena = arena.get(), .isa = isa};
+  context.arena = arena.get();
   info.threads = threads.num_threads();
+  info.cpu_isa = name_of(context.isa);
   info.scratch_bytes = static_cast<int64_t>(bytes);
   return {};
 }
@@ -246,6 +245,7 @@ Drafter::~Drafter() = default;
 Result<Drafter> Drafter::open(const std::filesystem::path& folder, const DrafterOptions& options,
                               const TargetTensors& target) try {
   BLOCKDRAFT_TRY(check_options(options));
+  BLOCKDRAFT_ASSIGN(const CpuIsa isa, choose_cpu_isa(options.cpu_isa));
   BLOCKDRAFT_ASSIGN(const TargetWeights weights, target_weights(target));
   BLOCKDRAFT_ASSIGN(const DrafterConfig config, read_drafter_config(folder));
   const DrafterLimits limits{
@@ -258,7 +258,7 @@ Result<Drafter> Drafter::open(const std::filesystem::path& folder, const Drafter
     BLOCKDRAFT_TRY(model->set_confidence_threshold(options.confidence_threshold));
   }
   DrafterInfo info = describe(*model, limits);
-  auto state = std::make_unique<State>(std::move(model), std::move(info), weights.num_choices, options.threads);
+  auto state = std::make_unique<State>(std::move(model), std::move(info), weights.num_choices, options.threads, isa);
   BLOCKDRAFT_TRY(state->allocate_scratch());
   return Drafter(std::move(state));
 } catch (const std::bad_alloc&) {

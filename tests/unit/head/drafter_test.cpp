@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/cpu_isa.h"
 #include "support/expect_error.h"
 #include "unit/head/head_fixture.h"
 
@@ -113,6 +114,7 @@ TEST(Drafter, TellsWhatIsOpen) {
   const HeadFixture shifted("dspark_vanilla_nested");
   const Drafter first = in_place.open();
   const DrafterInfo& info = first.info();
+  EXPECT_EQ(choose_cpu_isa(info.cpu_isa).value(), choose_cpu_isa().value());
   EXPECT_EQ(info.kind, "DFlash");
   EXPECT_THAT(first.target_layer_ids(), ElementsAre(1, 3, 4));
   EXPECT_EQ(info.tap_columns, 3 * 64);

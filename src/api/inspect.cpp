@@ -160,6 +160,7 @@ Result<PairingReport> inspect_pair(const std::filesystem::path& target, const st
   }
   if (!report.fits()) return report;
   FolderReport ignored;
+  BLOCKDRAFT_TRY(inspect_target_weights(target, target_config, ignored));
   BLOCKDRAFT_ASSIGN(const DrafterWeights weights, inspect_drafter_weights(drafter, drafter_config, ignored));
   BLOCKDRAFT_ASSIGN(report.memory, plan_engine(target_config, &drafter_config, &weights, options));
   return report;

@@ -124,6 +124,9 @@ TEST(InspectHeaders, TargetsAndPairs) {
   write_header_only(folder / "drafter", padded, drafter_tensors(padded));
   EXPECT_THAT(take(inspect_pair(folder / "target", folder / "drafter")).problem(),
               HasSubstr("vocabulary is 151680 rows, the target has 151936 rows, real ids not known"));
+  write_header_only(folder / "drafter", qwen3_4b(), drafter_tensors(qwen3_4b()));
+  std::filesystem::remove(folder / "target/model.safetensors");
+  EXPECT_THAT(inspect_pair(folder / "target", folder / "drafter").error().message, HasSubstr("target"));
 }
 
 // 'tied' says that the head is the embedding table: other copies, of whatever format, are neither used nor counted.

@@ -192,7 +192,7 @@ Result<DrafterConfig> read_drafter_config(const Json& document, std::string orig
   BLOCKDRAFT_TRY(read_widths(keys, drafter));
   BLOCKDRAFT_TRY(read_scales(keys, drafter));
   if (kind.family == DrafterFamily::dflash2) {
-    BLOCKDRAFT_ASSIGN(drafter.dflash2, read_dflash2_config(keys, drafter.transformer));
+    BLOCKDRAFT_ASSIGN(drafter.dflash2, read_dflash2_config(keys, drafter.transformer, drafter.draft_vocab_size));
   }
   if (kind.family == DrafterFamily::dspark) {
     BLOCKDRAFT_ASSIGN(drafter.dspark, read_dspark_config(keys, kind));

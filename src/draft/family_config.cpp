@@ -69,7 +69,8 @@ Result<bool> read_confidence_head_with_markov(const DraftKeys& keys, const Draft
 
 }  // namespace
 
-Result<Dflash2Config> read_dflash2_config(const DraftKeys& keys, const TransformerConfig& transformer) {
+Result<Dflash2Config> read_dflash2_config(const DraftKeys& keys, const TransformerConfig& transformer,
+                                          int64_t draft_vocab_size) {
   Dflash2Config dflash2;
   BLOCKDRAFT_ASSIGN(dflash2.conv_kernel_size, required_extent(keys, "conv_kernel_size"));
   BLOCKDRAFT_ASSIGN(dflash2.conv_group_size, required_extent(keys, "conv_group_size"));
@@ -79,9 +80,11 @@ Result<Dflash2Config> read_dflash2_config(const DraftKeys& keys, const Transform
     return keys.config().wrong_value(keys.find("conv_group_size"),
                                      fmt::format("a divisor of hidden_size {}", transformer.hidden_size));
   }
-  if (dflash2.selector_top_k > transformer.vocab_size) {
-    return keys.config().wrong_value(keys.find("selector_top_k"),
-                                     fmt::format("at most vocab_size {}", transformer.vocab_size));
+  if (dflash2.selector_top_k > draft_vocab_size) {
+    return keys.config().wrong_value(
+        keys.find("selector_top_k"),
+        fmt::format("at most {} {}", draft_vocab_size < transformer.vocab_size ? "draft_vocab_size" : "vocab_size",
+                    draft_vocab_size));
   }
   return dflash2;
 }

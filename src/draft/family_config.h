@@ -9,7 +9,8 @@
 namespace blockdraft {
 
 // All four keys are required. conv_group_size divides hidden_size, selector_top_k is at most vocab_size.
-Result<Dflash2Config> read_dflash2_config(const DraftKeys& keys, const TransformerConfig& transformer);
+Result<Dflash2Config> read_dflash2_config(const DraftKeys& keys, const TransformerConfig& transformer,
+                                          int64_t draft_vocab_size);
 
 // DeepSpec's files must say everything; the defaults of the others are those of their training code. A confidence head
 // with Markov embeddings needs a Markov head.

@@ -79,8 +79,11 @@ MarkovSelection::Group MarkovSelection::take_group(Context& context, const Selec
   group.previous = arena.take_i32(group.num_sequences);
   const auto requests = input.requests.subspan(first_request, num_requests);
   std::iota(group.request, group.request + num_requests, static_cast<int32_t>(first_request));
-  std::stable_sort(group.request, group.request + num_requests, [&](int32_t a, int32_t b) {
-    return input.requests[static_cast<size_t>(a)].width > input.requests[static_cast<size_t>(b)].width;
+  // By falling width, then by number: not std::stable_sort, which takes memory.
+  std::sort(group.request, group.request + num_requests, [&](int32_t a, int32_t b) {
+    const int32_t width_a = input.requests[static_cast<size_t>(a)].width;
+    const int32_t width_b = input.requests[static_cast<size_t>(b)].width;
+    return width_a != width_b ? width_a > width_b : a < b;
   });
   for (size_t i = 0; i < num_requests; ++i) {
     const auto request = static_cast<size_t>(group.request[i]);

@@ -125,6 +125,8 @@ TEST(Dflash2DrafterConfig, Refusals) {
                  "key 'dflash_config.conv_group_size' is 48, expected a divisor of hidden_size 5120");
   expect_refused(qwen38_27b_dflash2(), R"({"dflash_config": {"selector_top_k": 248321}})", Code::corrupt_file,
                  "key 'dflash_config.selector_top_k' is 248321, expected at most vocab_size 248320");
+  expect_refused(qwen38_27b_dflash2(), R"({"draft_vocab_size": 8, "dflash_config": {"selector_top_k": 9}})",
+                 Code::corrupt_file, "key 'dflash_config.selector_top_k' is 9, expected at most draft_vocab_size 8");
   expect_refused(qwen38_27b_dflash2(), R"({"dflash_config": {"markov_rank": 256}})", Code::unsupported,
                  "key 'dflash_config.markov_rank' is 256, expected 0, false or no such key in a DFlash2 drafter; it "
                  "belongs to a DSpark drafter");

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/decode.h"
 #include "cli/diagnostics.h"
+#include "cli/flag_checks.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -52,21 +52,17 @@ struct BenchFlags {
 
 Result<int32_t> parse_width(std::string_view item, int32_t trained_width) {
   if (item == "trained") return trained_width;
-  int32_t width = 0;
-  const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), width);
-  if (error == std::errc() && end == item.data() + item.size() && width >= 1) return width;
-  return make_error(Code::invalid_argument, "--widths: '{}' is neither 'trained' nor a whole number of 1 or more",
-                    item);
+  const auto width = whole_number(item);
+  if (width && *width >= 1 && *width <= kMaxWidth) return static_cast<int32_t>(*width);
+  return make_error(Code::invalid_argument, "--widths: '{}' is neither 'trained' nor a whole number from 1 to {}", item,
+                    kMaxWidth);
 }
 
 // Rising, each once. Of the default list those that the drafter can do; of a given list all must be possible.
 Result<std::vector<int32_t>> parse_widths(const std::string& list, int32_t trained_width) {
   std::vector<int32_t> widths;
-  for (size_t begin = 0; begin <= list.size();) {
-    const size_t end = std::min(list.find(',', begin), list.size());
-    BLOCKDRAFT_ASSIGN(const int32_t width,
-                      parse_width(std::string_view(list).substr(begin, end - begin), trained_width));
-    begin = end + 1;
+  for (const std::string_view item : split_at_commas(list)) {
+    BLOCKDRAFT_ASSIGN(const int32_t width, parse_width(item, trained_width));
     if (width <= trained_width) {
       widths.push_back(width);
     } else if (list != kDefaultWidths) {

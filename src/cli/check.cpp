@@ -100,10 +100,10 @@ Result<int> run_check(const CheckFlags& flags) {
                       "--acceptance ratio: its texts follow the same law but are other texts; check compares texts, so "
                       "give coupled");
   }
-  if (flags.acceptance_theory && !(flags.text.temperature > 0)) {
+  if (flags.acceptance_theory && !(flags.text.temperature >= kGreedyTemperature)) {
     return make_error(Code::invalid_argument,
-                      "--acceptance-theory is about tokens that are drawn: --temperature is {}, expected above 0",
-                      flags.text.temperature);
+                      "--acceptance-theory is about tokens that are drawn: --temperature is {}, expected {} or more",
+                      flags.text.temperature, kGreedyTemperature);
   }
   BLOCKDRAFT_ASSIGN(const std::vector<NamedPrompt> prompts, load_prompts(flags.text));
   const EngineOptions options = engine_options(flags.common, flags.models);

@@ -76,11 +76,9 @@ void add_dump_flags(CLI::App& app, DumpFlags& flags) {
 
 Result<std::vector<DumpOptions::Range>> parse_cycles(const std::string& list) {
   std::vector<DumpOptions::Range> ranges;
-  for (size_t begin = 0; begin <= list.size();) {
-    const size_t end = std::min(list.find(',', begin), list.size());
-    BLOCKDRAFT_ASSIGN(const DumpOptions::Range range, parse_range(std::string_view(list).substr(begin, end - begin)));
+  for (const std::string_view item : split_at_commas(list)) {
+    BLOCKDRAFT_ASSIGN(const DumpOptions::Range range, parse_range(item));
     ranges.push_back(range);
-    begin = end + 1;
   }
   return ranges;
 }
@@ -90,6 +88,17 @@ Result<DumpOptions> dump_options(const DumpFlags& flags) {
   if (flags.cycles.empty()) return options;
   BLOCKDRAFT_ASSIGN(options.cycles, parse_cycles(flags.cycles));
   return options;
+}
+
+void warn_if_nothing_was_dumped(const DumpOptions& options, std::span<const Generation> generations) {
+  if (options.folder.empty()) return;
+  int64_t cycles = 0;
+  for (const Generation& generation : generations) cycles += static_cast<int64_t>(generation.cycles.size());
+  const bool some =
+      options.cycles.empty()
+          ? cycles > 0
+          : std::ranges::any_of(options.cycles, [&](const DumpOptions::Range& range) { return range.first < cycles; });
+  if (!some) log_warning("--dump wrote nothing: the texts took {} cycles, none of those asked for", cycles);
 }
 
 Status summarize(const DiagnosticFlags& flags, const EngineOptions& options, const EngineInfo& info) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,9 @@ void add_dump_flags(CLI::App& app, DumpFlags& flags);
 // "0-3,7": ranges, both ends included, and single numbers.  Errors: invalid_argument.
 Result<std::vector<DumpOptions::Range>> parse_cycles(const std::string& list);
 Result<DumpOptions> dump_options(const DumpFlags& flags);
+
+// Where cycles were chosen that no text reached, a warning.
+void warn_if_nothing_was_dumped(const DumpOptions& options, std::span<const Generation> generations);
 
 // With --verbose: what is open, on stderr. Reads the folders' configs and headers.
 Status summarize(const DiagnosticFlags& flags, const EngineOptions& options, const EngineInfo& info);

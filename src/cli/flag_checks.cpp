@@ -40,6 +40,16 @@ bool is_bias(std::string_view text) {
 std::optional<int64_t> whole_number(std::string_view text) { return parsed<int64_t>(text); }
 std::optional<float> number(std::string_view text) { return parsed<float>(text); }
 
+std::vector<std::string_view> split_at_commas(std::string_view list) {
+  std::vector<std::string_view> items;
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    items.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return items;
+}
+
 CLI::Validator folder_check() {
   return validator([](const std::string& value) -> std::string {
     std::error_code error;
@@ -52,9 +62,6 @@ CLI::Validator range_check(int64_t min, int64_t max) {
   return validator([min, max](const std::string& value) -> std::string {
     const auto found = whole_number(value);
     if (found && *found >= min && *found <= max) return {};
-    if (max == std::numeric_limits<int64_t>::max()) {
-      return fmt::format("'{}' is not a whole number of {} or more", value, min);
-    }
     return fmt::format("'{}' is not a whole number from {} to {}", value, min, max);
   });
 }
@@ -63,7 +70,7 @@ CLI::Validator at_least(int64_t min) { return range_check(min, std::numeric_limi
 
 CLI::Validator number_check() {
   return validator([](const std::string& value) -> std::string {
-    return number(value) ? std::string() : fmt::format("'{}' is not a number", value);
+    return number(value) ? std::string() : fmt::format("'{}' is not a number that float32 holds", value);
   });
 }
 

@@ -22,6 +22,7 @@ CLI::Validator choice_check(std::vector<std::string> names);
 
 std::optional<int64_t> whole_number(std::string_view text);
 std::optional<float> number(std::string_view text);
+std::vector<std::string_view> split_at_commas(std::string_view list);  // one item at least, perhaps an empty one
 
 // A flag that takes one of some names.
 template <class Value>

@@ -71,6 +71,11 @@ class TextWriter {
     if (!ends_line_ && (headers_ || stdout_is_terminal())) write_out("\n");
   }
 
+  // Of a text that breaks off, so that what is wrong does not stand on its line.
+  void break_off() {
+    if (!json_ && !ends_line_) write_out("\n");
+  }
+
  private:
   // Written with the first text, so that a prompt that is refused leaves none.
   void write_header() {
@@ -91,11 +96,9 @@ int64_t peak_resident_bytes() {
 }
 
 Json json_memory(const EngineInfo& info) {
-  Json plan = Json::object();
-  for (const MemoryPlanItem& item : info.memory_plan) plan[item.name] = item.size_bytes;
   return {{"mapped_bytes", info.mapped_bytes},
-          {"plan", std::move(plan)},
-          {"plan_bytes", plan_bytes(info)},
+          {"plan", json_plan(info.memory_plan)},
+          {"plan_bytes", plan_bytes(info.memory_plan)},
           {"peak_resident_bytes", peak_resident_bytes()}};
 }
 
@@ -147,7 +150,10 @@ Result<std::vector<Generation>> generate_batch(Engine& engine, const PromptBatch
     if (piece.request == 0) writer.write(piece.text);
     return true;
   });
-  if (!generations) return name_prompt(batch, generations.error());
+  if (!generations) {
+    writer.break_off();
+    return name_prompt(batch, generations.error());
+  }
   writer.end();
   for (size_t i = 1; i < batch.size(); ++i) {
     writer.begin(batch.prompts[i]);
@@ -184,6 +190,7 @@ Result<int> run_generate(const GenerateFlags& flags) {
       generations.push_back(std::move(done.generations[i]));
     }
   }
+  warn_if_nothing_was_dumped(options.dump, generations);
   log_warnings(engine);
   if (flags.diagnostics.stats) print_stats(engine.info(), generations, totals);
   return kExitOk;

@@ -115,13 +115,9 @@ std::string human_groups(const std::vector<WeightGroup>& groups) {
 }
 
 std::string human_memory(const MemoryPlanReport& memory) {
-  std::string items;
-  for (const MemoryPlanItem& item : memory.items) {
-    items += fmt::format("{}{} {}", items.empty() ? "" : ", ", item.name, megabytes(item.size_bytes));
-  }
-  return fmt::format("  memory beside the weights, {} sequence{} of {} positions, {} thread{}: {} ({})\n",
+  return fmt::format("  memory beside the weights, {} sequence{} of {} positions, {} thread{}: {}\n",
                      memory.max_sequences, memory.max_sequences == 1 ? "" : "s", memory.max_positions, memory.threads,
-                     memory.threads == 1 ? "" : "s", megabytes(memory.size_bytes()), items);
+                     memory.threads == 1 ? "" : "s", human_plan(memory.items));
 }
 
 // With the memory plan of a pair, those of its folders would only confuse.
@@ -143,12 +139,10 @@ std::string human_pair(const InspectedPair& pair) {
 }
 
 Json json_memory(const MemoryPlanReport& memory) {
-  Json items = Json::object();
-  for (const MemoryPlanItem& item : memory.items) items[item.name] = item.size_bytes;
   return {{"threads", memory.threads},
           {"max_sequences", memory.max_sequences},
           {"max_positions", memory.max_positions},
-          {"bytes", std::move(items)}};
+          {"bytes", json_plan(memory.items)}};
 }
 
 Json json_groups(const std::vector<WeightGroup>& groups) {

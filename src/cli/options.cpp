@@ -17,8 +17,6 @@ constexpr const char* kModels = "Models";
 constexpr const char* kText = "Text";
 constexpr const char* kCommon = "Common";
 
-constexpr int64_t kMaxWidth = 1024;  // the drafter's trained width is the limit that counts; the engine knows it
-
 void add_drafter_flags(CLI::App& app, ModelFlags& flags) {
   CLI::Option* drafter = app.get_option("--drafter");
   add_choice<WeightFormat>(app, "--drafter-weights", flags.drafter_weights,

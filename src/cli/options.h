@@ -16,6 +16,8 @@ class Option;
 
 namespace blockdraft {
 
+inline constexpr int64_t kMaxWidth = 1024;  // the drafter's trained width is the limit that counts; the engine knows it
+
 // Of every command.
 struct CommonFlags {
   std::string device = "cpu";

@@ -128,19 +128,28 @@ Json json_by_depth(const AcceptanceTotals& acceptance) {
   return list;
 }
 
-int64_t plan_bytes(const EngineInfo& info) {
+int64_t plan_bytes(const std::vector<MemoryPlanItem>& plan) {
   int64_t total = 0;
-  for (const MemoryPlanItem& item : info.memory_plan) total += item.size_bytes;
+  for (const MemoryPlanItem& item : plan) total += item.size_bytes;
   return total;
 }
 
-std::string memory_plan(const EngineInfo& info) {
+std::string human_plan(const std::vector<MemoryPlanItem>& plan) {
   std::string items;
-  for (const MemoryPlanItem& item : info.memory_plan) {
+  for (const MemoryPlanItem& item : plan) {
     items += fmt::format("{}{} {}", items.empty() ? "" : ", ", item.name, megabytes(item.size_bytes));
   }
-  return fmt::format("weights {} mapped, beside them {} ({})", megabytes(info.mapped_bytes),
-                     megabytes(plan_bytes(info)), items);
+  return fmt::format("{} ({})", megabytes(plan_bytes(plan)), items);
+}
+
+Json json_plan(const std::vector<MemoryPlanItem>& plan) {
+  Json items = Json::object();
+  for (const MemoryPlanItem& item : plan) items[item.name] = item.size_bytes;
+  return items;
+}
+
+std::string memory_plan(const EngineInfo& info) {
+  return fmt::format("weights {} mapped, beside them {}", megabytes(info.mapped_bytes), human_plan(info.memory_plan));
 }
 
 Json json_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }

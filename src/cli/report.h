@@ -63,7 +63,11 @@ Json json_by_depth(const AcceptanceTotals& acceptance);
 
 // "weights 15.9 MB mapped, beside them 12.2 MB (target pages 10.1 MB, ...)"
 std::string memory_plan(const EngineInfo& info);
-int64_t plan_bytes(const EngineInfo& info);
+
+// The parts of it, of an engine or of one that could be opened.
+std::string human_plan(const std::vector<MemoryPlanItem>& plan);  // "12.2 MB (target pages 10.1 MB, ...)"
+Json json_plan(const std::vector<MemoryPlanItem>& plan);          // bytes by name
+int64_t plan_bytes(const std::vector<MemoryPlanItem>& plan);
 
 // null for nothing.
 Json json_or_null(const std::optional<double>& value);

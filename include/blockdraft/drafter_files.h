@@ -11,12 +11,12 @@ enum class DrafterLayout {
 };
 
 // What the drafter's linear weights are in memory: those of the layers (NAME_proj.weight) and fc.weight. Smaller ones
-// are quicker to read and draft a little worse; no text changes. From files that are quantized already, the errors of
-// both formats add up.
+// are quicker to read and draft a little worse; no text changes. Weights of this type in the files stay as they are,
+// FP8 with whatever scales it has; of other quantized ones the errors of both formats add up.
 enum class WeightFormat {
   as_stored,  // mapped from the files
   bf16,       // rounded to nearest even
-  fp8,        // E4M3 with a scale a row
+  fp8,        // E4M3; converted ones with a scale a row
   nvfp4,      // E2M1 with a scale for 16 numbers
 };
 

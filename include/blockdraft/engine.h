@@ -74,7 +74,7 @@ struct Request {
   std::vector<std::string> stop;    // the text ends before the first of these; none may be empty
   bool ignore_eos = false;          // do not end at the target's stop tokens
 
-  float temperature = 0.0f;  // 0 to 100; below 1e-5 the most likely token is taken, nothing is drawn
+  float temperature = 0.0f;  // 0 to 100; below kGreedyTemperature the most likely token is taken, nothing is drawn
   int32_t top_k = 0;         // only the so many most likely ids; 0: all
   float top_p = 1.0f;        // above 0: only the most likely ids, before which there is less than this probability
   float min_p = 0.0f;        // 0 to 1: only ids with this part of the most likely one's probability

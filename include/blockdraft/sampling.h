@@ -13,10 +13,12 @@ enum class Acceptance {
   ratio,    // drafts are kept with probability min(1, p / q): texts that depend on drafter and width
 };
 
+inline constexpr float kGreedyTemperature = 1e-5f;
+
 // The next token is drawn from the softmax of logits / temperature, after top_k, top_p and min_p in this order. Every
 // random number is a function of seed, choice, position and purpose: nothing is kept between calls.
 struct Sampling {
-  float temperature = 0.0f;  // 0 to 100; below 1e-5 the most likely token is taken, nothing is drawn
+  float temperature = 0.0f;  // 0 to 100; below kGreedyTemperature the most likely token is taken, nothing is drawn
   int32_t top_k = 0;         // only the so many most likely ids; 0: all
   float top_p = 1.0f;        // above 0: only the most likely ids, before which there is less than this probability
   float min_p = 0.0f;        // 0 to 1: only ids with this part of the most likely one's probability

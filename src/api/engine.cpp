@@ -14,12 +14,6 @@
 namespace blockdraft {
 namespace {
 
-// Comparisons with NaN are false, so NaN is out of range.
-Status check_confidence_threshold(float threshold) {
-  if (threshold >= 0.0f && threshold <= 1.0f) return {};
-  return make_error(Code::invalid_argument, "option confidence_threshold is {}, expected 0 to 1", threshold);
-}
-
 // What is said of a drafter must not be lost where there is none.
 Status check_drafter_options(const EngineOptions& options) {
   BLOCKDRAFT_TRY(check_confidence_threshold(options.confidence_threshold));
@@ -122,6 +116,8 @@ CallTimes call_times(const RunTimes& times) {
   return {times.total_s,    times.prefill_s, times.first_token_s, times.context_us,
           times.propose_us, times.verify_us, times.accept_us};
 }
+
+static_assert(SamplingParams::kGreedyTemperature == kGreedyTemperature);
 
 SamplingParams sampling_params(const Request& request) {
   SamplingParams params{

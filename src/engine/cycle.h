@@ -26,7 +26,8 @@ struct CycleLimits {
   int32_t max_rows() const { return max_sequences * (max_width + 1); }
 };
 
-// The arrays of a cycle, sized once: run() allocates nothing.
+// The arrays of a cycle, sized once: run() allocates nothing, unless it is recorded or the expected acceptance is asked
+// for.
 // Borrows target and draft source (null: plain decoding, the same cycle with width 0).
 class Cycle {
  public:

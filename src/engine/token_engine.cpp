@@ -77,8 +77,8 @@ Status TokenEngine::validate(const TokenRequest& request, size_t index) const {
   }
   if (request.expects_acceptance && !request.sampling.draws()) {
     return make_error(Code::invalid_argument,
-                      "request {}: temperature is {}, expected above 0 where the expected acceptance is asked for",
-                      index, request.sampling.temperature);
+                      "request {}: temperature is {}, expected {} or more where the expected acceptance is asked for",
+                      index, request.sampling.temperature, SamplingParams::kGreedyTemperature);
   }
   if (wants_laws(request) && drafter_->law_bytes(1) == 0) {
     return make_error(Code::mismatch,

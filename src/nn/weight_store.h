@@ -23,7 +23,7 @@ namespace blockdraft {
 enum class LoadFormat {
   stored,  // as their file has them
   bf16,    // to nearest even
-  fp8,     // E4M3 with a scale a row
+  fp8,     // E4M3; converted ones with a scale a row
   nvfp4,
 };
 

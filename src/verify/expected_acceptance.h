@@ -16,7 +16,7 @@ double expected_ratio_acceptance(std::span<const float> p, const ProbabilityRow&
 // Coupled acceptance keeps a draft where argmax(log p + gumbel) = argmax(log q + gumbel) with one noise. For id x that
 // is: E_y >= E_x * max(p_y / p_x, q_y / q_x) for every other y, with independent exponential numbers E. So the
 // probability is the sum over x of 1 / (sum over y of max(p_y / p_x, q_y / q_x)); with distance d between
-// (1 - d) / (1 + d) and 1 - d. Allocates.
+// (1 - d) / (1 + d) and 1 - d. Both functions allocate.
 double expected_coupled_acceptance(std::span<const float> p, const ProbabilityRow& q);
 
 }  // namespace blockdraft

@@ -194,7 +194,7 @@ TEST_F(TokenEngineTest, RatioAcceptanceIsRefusedWhereDraftsHaveNoLaws) {
   request.expects_acceptance = true;
   expect_error(decoder.engine().run({&request, 1}), Code::mismatch, {"expected acceptance", "law"});
   request.sampling.temperature = 0.0f;
-  expect_error(decoder.engine().run({&request, 1}), Code::invalid_argument, {"temperature is 0", "above 0"});
+  expect_error(decoder.engine().run({&request, 1}), Code::invalid_argument, {"temperature is 0", "1e-05 or more"});
   request.expects_acceptance = false;
   EXPECT_EQ(decoder.run(request).ids.size(), 8u);
 }

@@ -15,8 +15,8 @@ namespace blockdraft {
 //   x: [rows, in_features] f32.  out: [rows, sum of out_features] f32.  Both may have a row stride.
 //   out must not overlap x. rows may be 0.
 // The sum runs in an order that depends on in_features alone: a row's result has the same bits whatever the number of
-// rows, their contents, the number of threads, or the weights stacked beside it (docs/architecture.md). Each weight comes out
-// of memory once for all rows of the call.
+// rows, their contents, the number of threads, or the weights stacked beside it (docs/architecture.md). Each weight
+// comes out of memory once for all rows of the call.
 struct LinearArgs {
   TensorView out;
   ConstTensorView x;

@@ -1,4 +1,5 @@
-// With a seed, drafting changes no token: at every temperature, width and batch, for every drafter (docs/architecture.md).
+// With a seed, drafting changes no token: at every temperature, width and batch, for every drafter
+// (docs/architecture.md).
 
 #include <algorithm>
 #include <string>

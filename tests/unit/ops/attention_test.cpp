@@ -88,7 +88,7 @@ TEST(Attention, MatchesTheReferenceInEveryHeadLayout) {
   OpContext context(2);
   const std::vector<SequenceSpec> specs{{1, 0, 1}, {2, 120, 17}, {3, 255, 2}, {4, 0, 33}};
   for (const Heads& heads : {Heads{1, 1, 2}, Heads{2, 1, 6}, Heads{4, 2, 34}, Heads{6, 6, 64}, Heads{3, 1, 128},
-                             Heads{40, 1, 16}, Heads{2, 1, 512}}) {
+                             Heads{40, 1, 16}, Heads{2, 1, 80}, Heads{3, 3, 256}, Heads{2, 1, 512}}) {
     for (const Mask& mask : {Mask{true, 0}, Mask{false, 20}}) {
       expect_near_reference(run(context, specs, heads, mask), specs, heads, mask);
     }
@@ -211,6 +211,62 @@ TEST(Attention, BitsDoNotDependOnCompanionsPageOrderOrThreads) {
   }
 }
 
+// Few rows far into a text: the groups of chunks are spread over the threads.
+TEST(Attention, BitsDoNotDependOnHowGroupsAreSpread) {
+  const Heads heads{2, 1, 16};
+  const SequenceSpec probe{9, 16500, 3};
+  OpContext one(1);
+  for (const Mask& mask : {Mask{true, 0}, Mask{false, 0}, Mask{true, 9000}}) {
+    const Matrix expected = run(one, {probe}, heads, mask);
+    for (const int num_threads : {2, 3, 4}) {
+      OpContext context(num_threads);
+      EXPECT_TRUE(same_bits(run(context, {probe}, heads, mask), expected));
+      const Matrix both = run(context, {{2, 5000, 1}, probe}, heads, mask);
+      for (int64_t r = 0; r < probe.rows; ++r) {
+        EXPECT_TRUE(same_bits(both.row(1 + r), expected.row(r), heads.columns())) << num_threads << " threads";
+      }
+    }
+  }
+}
+
+// What is not a number in a row, or in a key or value, reaches the rows that see it and no others.
+TEST(Attention, NotANumberReachesThoseWhoSeeIt) {
+  const Heads heads{4, 2, 34};
+  const std::vector<SequenceSpec> specs{{1, 120, 16}};
+  OpContext context(2);
+  PagedSequences pages(specs, 2, 34, 5);
+  const Matrix q = queries_of(specs, heads);
+  const auto attend = [&](const Matrix& queries) {
+    Matrix out(16, heads.columns());
+    attention(context,
+              {.out = out.view(), .q = queries.view(), .kv = pages.kv(), .batch = pages.batch(), .num_heads = 4});
+    return out;
+  };
+  pages.fill();
+  const Matrix expected = attend(q);
+  for (const int32_t bad : {120, 127, 128, 131, 135}) {
+    for (float* memory : {pages.kv().k, pages.kv().v}) {
+      for (const float value : {std::nanf(""), HUGE_VALF}) {
+        for (int32_t head = 0; head < 2; ++head) memory[pages.offset(0, bad, head)] = value;
+        const Matrix out = attend(q);
+        for (int32_t r = 0; r < 16; ++r) {
+          const bool same = same_bits(out.row(r), expected.row(r), heads.columns());
+          EXPECT_EQ(same, 120 + r < bad) << "row " << r << ", position " << bad;
+        }
+        pages.fill();
+      }
+    }
+    Matrix changed = q;
+    changed.row(bad - 120)[heads.head_dim] = std::nanf("");  // of the second head
+    const Matrix out = attend(changed);
+    for (int32_t r = 0; r < 16; ++r) {
+      EXPECT_EQ(std::isnan(out.row(r)[heads.head_dim]), r == bad - 120);
+      const int64_t untouched = r == bad - 120 ? heads.head_dim : heads.columns();
+      EXPECT_TRUE(same_bits(out.row(r), expected.row(r), untouched));
+    }
+  }
+}
+
 // The bits of a row do not depend on what the other rows of its sequence hold, as long as it cannot see them.
 TEST(Attention, CausalBitsDoNotDependOnLaterRows) {
   OpContext context;
@@ -224,11 +280,14 @@ TEST(Attention, TakesNoMoreScratchThanItSays) {
   for (int num_threads = 1; num_threads <= 3; ++num_threads) {
     for (const Heads& heads : {Heads{1, 1, 64}, Heads{8, 2, 64}, Heads{40, 1, 16}, Heads{2, 2, 512}}) {
       for (const int32_t rows : {1, 16, 100}) {
-        OpContext context(num_threads);
-        run(context, {{1, 3, rows}}, heads, {});
-        EXPECT_LE(context->arena->peak_bytes(),
-                  attention_scratch_bytes(num_threads, rows, heads.num_heads, heads.head_dim));
-        EXPECT_EQ(context->arena->used_bytes(), 0u);
+        for (const int32_t position : {3, 4096}) {
+          if (position > 3 && (rows > 16 || heads.columns() > 512)) continue;  // slow, and nothing new
+          OpContext context(num_threads);
+          run(context, {{1, position, rows}}, heads, {});
+          EXPECT_LE(context->arena->peak_bytes(),
+                    attention_scratch_bytes(num_threads, rows, heads.num_heads, heads.head_dim));
+          EXPECT_EQ(context->arena->used_bytes(), 0u);
+        }
       }
     }
   }

@@ -51,6 +51,11 @@ struct EngineOptions {
   int64_t max_positions = 0;             // prompt and text of a sequence together; 0: the smaller of
                                          // max_position_embeddings and kDefaultMaxPositions
 
+  // Random weights in place of files, to measure speed by config.json alone: folders must hold no weights and need no
+  // tokenizer. Prompts are ids then, and texts are empty. The same seed gives the same weights.
+  bool random_weights = false;
+  uint64_t random_seed = 0;
+
   // Of the drafter; without one they keep their defaults.
   WeightFormat drafter_weights = WeightFormat::as_stored;
   DrafterLayout drafter_layout = DrafterLayout::as_stated;
@@ -153,14 +158,19 @@ struct EngineInfo {
   int64_t max_positions = 0;
   std::vector<std::string> config_warnings;  // what the configs leave open or say twice, one line each
   std::vector<MemoryPlanItem> memory_plan;   // what the engine allocates beside the mapped weights
-  int64_t mapped_bytes = 0;                  // weights, mapped from their files
+  int64_t mapped_bytes = 0;                  // weights, mapped from their files or made up
+  int64_t vocab_size = 0;                    // ids of a prompt lie below it
 
   // Bytes that one pass reads: weights once, whatever the number of rows, and K/V of each position in the context.
   int64_t verify_weight_bytes = 0, verify_kv_bytes_per_position = 0;
   int64_t propose_weight_bytes = 0, propose_kv_bytes_per_position = 0;
   int64_t context_weight_bytes = 0;
+  int64_t head_weight_bytes =
+      0;  // part of verify_weight_bytes; a pass over a prompt needs the head for its last row only
   // Multiplications and additions of one row of each pass, attention not counted.
   int64_t verify_flops_per_row = 0, propose_flops_per_row = 0, context_flops_per_row = 0;
+  int64_t head_flops_per_row = 0;  // part of verify_flops_per_row
+  int32_t prefill_rows = 0;        // positions of a prompt that one pass reads
 };
 
 // Owns models, memory and threads. Moves only. One call at a time; different engines are independent.

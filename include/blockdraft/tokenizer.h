@@ -26,6 +26,9 @@ class Tokenizer {
   // Reads `folder`/tokenizer.json. Errors name the file and the part that is not supported or not well-formed.
   static Result<Tokenizer> open(const std::filesystem::path& folder);
 
+  // One without tokens: no text has ids, no id has text.
+  static Tokenizer empty();
+
   struct EncodeOptions {
     bool add_special_tokens = true;    // what the file's post-processor adds, such as a begin-of-text token
     bool parse_special_tokens = true;  // text that spells a special token becomes that token

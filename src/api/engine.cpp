@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <utility>
 
 #include "api/drafter_layout.h"
@@ -43,6 +44,16 @@ LoadFormat load_format(WeightFormat format) {
 Status check_draft_tokens(int32_t draft_tokens, int32_t trained_width) {
   if (draft_tokens == kTrainedWidth) return {};
   return check_option("draft_tokens", draft_tokens, 1, trained_width);
+}
+
+Result<Tokenizer> open_tokenizer(const EngineOptions& options) {
+  if (options.random_weights) return Tokenizer::empty();
+  return Tokenizer::open(options.target);
+}
+
+std::optional<uint64_t> random_seed(const EngineOptions& options) {
+  if (!options.random_weights) return std::nullopt;
+  return options.random_seed;
 }
 
 // A sequence's numbers do not depend on what else is in the batch, so one alone shows them all.
@@ -92,10 +103,14 @@ EngineInfo describe(const Models& models, const EngineOptions& options, int64_t 
                   .max_sequences = options.max_sequences,
                   .max_positions = max_positions,
                   .mapped_bytes = static_cast<int64_t>(target.mapped_bytes()),
+                  .vocab_size = target.config().transformer.vocab_size,
                   .verify_weight_bytes = target.weight_bytes(),
                   .verify_kv_bytes_per_position = target.state_bytes_per_position(),
                   .verify_flops_per_row = target.flops_per_row()};
   info.memory_plan = memory_plan(models);
+  info.head_weight_bytes = target.lm_head().size_bytes();
+  info.head_flops_per_row = 2 * target.lm_head().out_features * target.lm_head().in_features;
+  info.prefill_rows = kPrefillRows;
   info.config_warnings = target.config().transformer.warnings;
   if (models.drafter == nullptr) return info;
   const DraftModel& drafter = *models.drafter;
@@ -206,17 +221,20 @@ Result<Engine> Engine::open(const EngineOptions& options) {
   if (!options.dump.folder.empty() || !options.dump.cycles.empty()) BLOCKDRAFT_TRY(check_dump(options));
   BLOCKDRAFT_ASSIGN(const TargetConfig config, read_target_config(options.target));
   BLOCKDRAFT_ASSIGN(const int64_t max_positions, resolve_positions(options.max_positions, config.transformer));
-  BLOCKDRAFT_ASSIGN(Tokenizer tokenizer, Tokenizer::open(options.target));
-  BLOCKDRAFT_ASSIGN(Models models, open_models(config, {.target = options.target,
-                                                        .drafter = options.drafter,
-                                                        .threads = options.threads,
-                                                        .isa = isa,
-                                                        .max_sequences = options.max_sequences,
-                                                        .max_positions = max_positions,
-                                                        .num_real_ids = tokenizer.vocab_size(),
-                                                        .layout = layout_override(options.drafter_layout),
-                                                        .weight_format = load_format(options.drafter_weights),
-                                                        .confidence_threshold = options.confidence_threshold}));
+  BLOCKDRAFT_ASSIGN(Tokenizer tokenizer, open_tokenizer(options));
+  BLOCKDRAFT_ASSIGN(Models models,
+                    open_models(config, {.target = options.target,
+                                         .drafter = options.drafter,
+                                         .threads = options.threads,
+                                         .isa = isa,
+                                         .max_sequences = options.max_sequences,
+                                         .max_positions = max_positions,
+                                         .random_seed = random_seed(options),
+                                         .num_real_ids = options.random_weights ? config.transformer.vocab_size
+                                                                                : tokenizer.vocab_size(),
+                                         .layout = layout_override(options.drafter_layout),
+                                         .weight_format = load_format(options.drafter_weights),
+                                         .confidence_threshold = options.confidence_threshold}));
   if (!options.dump.folder.empty()) BLOCKDRAFT_TRY(start_dump(*models.engine, options.dump));
   EngineInfo info = describe(models, options, max_positions);
   Engine engine(std::make_unique<State>(State{std::move(tokenizer), std::move(models), std::move(info), {}}));

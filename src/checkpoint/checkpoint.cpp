@@ -106,6 +106,23 @@ Result<Checkpoint> Checkpoint::open(const std::filesystem::path& folder, TensorD
   return has_single ? open_single(folder, data) : open_shards(folder, data);
 }
 
+Result<Checkpoint> Checkpoint::open_source(const WeightSource& source) {
+  if (!source.random_seed) return open(source.folder);
+  for (const char* file : {kSingleFile, kIndexFile}) {
+    if (!is_present(source.folder / file)) continue;
+    return make_error(Code::invalid_argument, "{}: holds {}, expected no weights, as random ones are asked for",
+                      source.folder.string(), file);
+  }
+  Checkpoint checkpoint;
+  checkpoint.folder_ = source.folder;
+  checkpoint.random_ = std::make_unique<RandomTensors>(*source.random_seed);
+  return checkpoint;
+}
+
+Status Checkpoint::provide(std::string_view name, const Shape& shape) const {
+  return random_ == nullptr ? Status() : random_->make(std::string(name), shape);
+}
+
 Result<Checkpoint> Checkpoint::open_single(const std::filesystem::path& folder, TensorData data) {
   Checkpoint checkpoint;
   checkpoint.folder_ = folder;
@@ -136,6 +153,10 @@ void Checkpoint::add(SafetensorsFile file) {
 }
 
 const StoredTensor* Checkpoint::find(std::string_view name) const {
+  if (random_ != nullptr) {
+    const auto made = random_->tensors().find(name);
+    return made == random_->tensors().end() ? nullptr : &made->second;
+  }
   const auto found = file_of_.find(name);
   return found == file_of_.end() ? nullptr : files_[found->second].find(name);
 }
@@ -158,6 +179,8 @@ std::vector<std::string> Checkpoint::names() const {
   std::vector<std::string> names;
   names.reserve(file_of_.size());
   for (const auto& [name, ignored] : file_of_) names.push_back(name);
+  if (random_ == nullptr) return names;
+  for (const auto& [name, ignored] : random_->tensors()) names.push_back(name);
   return names;
 }
 
@@ -167,13 +190,13 @@ std::string Checkpoint::file_of(std::string_view name) const {
 }
 
 size_t Checkpoint::mapped_bytes() const {
-  size_t total = 0;
+  size_t total = random_ == nullptr ? 0 : random_->size_bytes();
   for (const SafetensorsFile& file : files_) total += file.size_bytes();
   return total;
 }
 
 size_t Checkpoint::data_bytes() const {
-  size_t total = 0;
+  size_t total = random_ == nullptr ? 0 : random_->size_bytes();
   for (const SafetensorsFile& file : files_) total += file.size_bytes() - file.header_bytes();
   return total;
 }

@@ -1,17 +1,29 @@
-// The weights of a model folder: model.safetensors, or the shards of model.safetensors.index.json.
+// The weights of a model folder: model.safetensors, the shards of model.safetensors.index.json, or random ones.
 #pragma once
 
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "blockdraft/result.h"
+#include "checkpoint/random_tensors.h"
 #include "checkpoint/safetensors.h"
 #include "tensor/shape.h"
 
 namespace blockdraft {
+
+// Where weights come from.
+struct WeightSource {
+  WeightSource(std::filesystem::path path, std::optional<uint64_t> seed = std::nullopt)  // NOLINT(*-explicit-*)
+      : folder(std::move(path)), random_seed(seed) {}
+  std::filesystem::path folder;
+  std::optional<uint64_t> random_seed;  // none: out of the folder's files. Otherwise the folder must hold none
+};
 
 // Owns the mappings of all shards; tensors point into them. Immutable after open, safe to read from several threads.
 // Tensors are looked up over all shards: a weight and its scale may lie in different ones.
@@ -23,6 +35,15 @@ class Checkpoint {
   // With `data` optional each file may end behind its header.
   static Result<Checkpoint> open(const std::filesystem::path& folder, TensorData data = TensorData::required);
 
+  // Without a seed open(folder). With one: a checkpoint that has the tensors that provide() was asked for;
+  // invalid_argument if the folder holds weights.
+  static Result<Checkpoint> open_source(const WeightSource& source);
+
+  // A random checkpoint makes the tensor (RandomTensors); one of files leaves it to find() whether it is there. Not
+  // thread-safe.
+  Status provide(std::string_view name, const Shape& shape) const;
+  bool is_random() const { return random_ != nullptr; }
+
   const std::filesystem::path& folder() const { return folder_; }
   const StoredTensor* find(std::string_view name) const;             // null if absent
   Result<const StoredTensor*> require(std::string_view name) const;  // not_found, naming folder and tensor
@@ -31,7 +52,7 @@ class Checkpoint {
 
   std::vector<std::string> names() const;            // in ascending order
   std::string file_of(std::string_view name) const;  // path of the shard that holds the tensor, for messages
-  size_t mapped_bytes() const;                       // all shards together
+  size_t mapped_bytes() const;                       // all shards together; of random tensors, their memory
   size_t data_bytes() const;                         // of those, tensor data; less than the tensors have if cut short
   bool has_data() const;                             // of all tensors
 
@@ -42,6 +63,7 @@ class Checkpoint {
   void add(SafetensorsFile file);
 
   std::filesystem::path folder_;
+  std::unique_ptr<RandomTensors> random_;  // null: out of files
   std::vector<SafetensorsFile> files_;
   std::map<std::string, size_t, std::less<>> file_of_;  // tensor name to index in files_
 };

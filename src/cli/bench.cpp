@@ -46,6 +46,8 @@ struct BenchFlags {
   ModelFlags models;
   TextFlags text;
   DiagnosticFlags diagnostics;
+  int64_t prompt_tokens = 0;  // 0: prompts are texts
+  bool random_weights = false;
   std::string widths = kDefaultWidths;
   int32_t repeats = 5;
 };
@@ -118,10 +120,15 @@ struct Engines {
 };
 
 Result<Engines> open_engines(const BenchFlags& flags) {
-  const EngineOptions options = engine_options(flags.common, flags.models);
+  EngineOptions options = engine_options(flags.common, flags.models);
+  options.random_weights = flags.random_weights;
+  options.random_seed = flags.text.seed;
   BLOCKDRAFT_ASSIGN(Engine drafted, open_engine(options));
   BLOCKDRAFT_TRY(summarize(flags.diagnostics, options, drafted.info()));
-  BLOCKDRAFT_ASSIGN(Engine plain, open_engine(without_drafter(options)));
+  EngineOptions alone = without_drafter(options);
+  alone.random_weights = options.random_weights;
+  alone.random_seed = options.random_seed;
+  BLOCKDRAFT_ASSIGN(Engine plain, open_engine(alone));
   return Engines{std::move(plain), std::move(drafted)};
 }
 
@@ -162,11 +169,23 @@ Result<BenchResult> measure(Engines& engines, const PromptBatch& all, const Benc
   return result;
 }
 
+Result<std::vector<NamedPrompt>> prompts_of(const BenchFlags& flags) {
+  if (flags.prompt_tokens > 0) return name_random_prompts(flags.models.max_sequences);
+  if (!flags.random_weights) return load_prompts(flags.text);
+  return make_error(Code::invalid_argument, "--random-weights has no tokenizer for texts: give --prompt-tokens N");
+}
+
+std::vector<Request> requests_of(const std::vector<NamedPrompt>& prompts, const BenchFlags& flags,
+                                 const EngineInfo& info) {
+  if (flags.prompt_tokens == 0) return requests_of(prompts, flags.text);
+  return random_requests(prompts, flags.text, flags.prompt_tokens, info.vocab_size);
+}
+
 Result<int> run_bench(const BenchFlags& flags) {
   BLOCKDRAFT_TRY(apply(flags.common));
-  BLOCKDRAFT_ASSIGN(const std::vector<NamedPrompt> prompts, load_prompts(flags.text));
+  BLOCKDRAFT_ASSIGN(const std::vector<NamedPrompt> prompts, prompts_of(flags));
   BLOCKDRAFT_ASSIGN(Engines engines, open_engines(flags));
-  const std::vector<Request> requests = requests_of(prompts, flags.text);
+  const std::vector<Request> requests = requests_of(prompts, flags, engines.drafted.info());
   BLOCKDRAFT_ASSIGN(const BenchResult result, measure(engines, {prompts, requests}, flags));
   const MachineLimits limits = measure_limits(verify_bytes(result, result.drafted.back()), result.info.threads,
                                               choose_cpu_isa(result.info.cpu_isa).value());
@@ -175,6 +194,17 @@ Result<int> run_bench(const BenchFlags& flags) {
   write_human(flags.common.json, human_bench(result, limits));
   if (flags.diagnostics.stats) write_human(flags.common.json, acceptance_tables(result.drafted.back().acceptance));
   return kExitOk;
+}
+
+void add_random_flags(CLI::App& app, BenchFlags& flags) {
+  CLI::Option* tokens = app.add_option("--prompt-tokens", flags.prompt_tokens,
+                                       "Prompts of N random ids in place of texts, one for each sequence of a batch");
+  tokens->type_name("N")->check(at_least(1))->group("Measurement");
+  for (const char* other : {"--prompt", "--prompts", "--filter"}) tokens->excludes(app.get_option(other));
+  app.add_flag("--random-weights", flags.random_weights,
+               "Random BF16 weights, by --seed, for folders that hold a config.json alone; texts mean nothing then")
+      ->excludes(app.get_option("--verbose"))
+      ->group("Models");
 }
 
 }  // namespace
@@ -186,6 +216,7 @@ Command add_bench(CLI::App& program) {
   add_text_flags(*app, flags->text);
   add_common_flags(*app, flags->common);
   add_diagnostic_flags(*app, flags->diagnostics, "Also acceptance by draft and by position, of the widest run");
+  add_random_flags(*app, *flags);
   app->add_option("--widths", flags->widths, "Numbers of tokens drafted for each pass of the target")
       ->type_name("LIST")
       ->capture_default_str()

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/philox.h"
 
 namespace blockdraft {
 namespace {
@@ -102,6 +103,25 @@ std::vector<Request> requests_of(const std::vector<NamedPrompt>& prompts, const 
                         .presence_penalty = flags.presence_penalty,
                         .frequency_penalty = flags.frequency_penalty,
                         .logit_bias = flags.logit_bias});
+  }
+  return requests;
+}
+
+std::vector<NamedPrompt> name_random_prompts(int32_t count) {
+  std::vector<NamedPrompt> prompts;
+  for (int32_t i = 0; i < count; ++i) prompts.push_back({fmt::format("random-{}", i), ""});
+  return prompts;
+}
+
+std::vector<Request> random_requests(const std::vector<NamedPrompt>& prompts, const TextFlags& flags,
+                                     int64_t num_tokens, int64_t vocab_size) {
+  std::vector<Request> requests = requests_of(prompts, flags);
+  const PhiloxKey key = {static_cast<uint32_t>(flags.seed), static_cast<uint32_t>(flags.seed >> 32)};
+  for (uint32_t prompt = 0; prompt < requests.size(); ++prompt) {
+    for (int64_t i = 0; i < num_tokens; ++i) {
+      const uint32_t word = philox({static_cast<uint32_t>(i), prompt, 0, 0}, key)[0];
+      requests[prompt].prompt_ids.push_back(static_cast<int32_t>(word % static_cast<uint64_t>(vocab_size)));
+    }
   }
   return requests;
 }

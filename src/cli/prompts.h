@@ -20,4 +20,10 @@ Result<std::vector<NamedPrompt>> load_prompts(const TextFlags& flags);
 
 std::vector<Request> requests_of(const std::vector<NamedPrompt>& prompts, const TextFlags& flags);
 
+// Prompts of `num_tokens` random ids below `vocab_size`, by the seed of the flags: names of `count` of them, and their
+// requests.
+std::vector<NamedPrompt> name_random_prompts(int32_t count);
+std::vector<Request> random_requests(const std::vector<NamedPrompt>& prompts, const TextFlags& flags,
+                                     int64_t num_tokens, int64_t vocab_size);
+
 }  // namespace blockdraft

@@ -12,14 +12,14 @@
 
 namespace blockdraft {
 
-Result<std::unique_ptr<DraftModel>> DraftModel::load(const std::filesystem::path& folder, const DrafterConfig& config,
+Result<std::unique_ptr<DraftModel>> DraftModel::load(const WeightSource& source, const DrafterConfig& config,
                                                      const TargetWeights& target, const DrafterLimits& limits,
                                                      LoadFormat format) {
   BLOCKDRAFT_TRY(require_pairing(config, {.hidden_size = target.embed_tokens.in_features,
                                           .num_hidden_layers = target.num_hidden_layers,
                                           .vocab_size = target.embed_tokens.out_features,
                                           .num_choices = target.num_choices}));
-  BLOCKDRAFT_ASSIGN(Checkpoint checkpoint, Checkpoint::open(folder));
+  BLOCKDRAFT_ASSIGN(Checkpoint checkpoint, Checkpoint::open_source(source));
   BLOCKDRAFT_ASSIGN(std::string prefix, find_prefix(checkpoint));
   WeightStore store(std::make_shared<const Checkpoint>(std::move(checkpoint)), std::move(prefix));
   store.convert_at_load(format);

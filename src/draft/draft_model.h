@@ -49,7 +49,7 @@ class DraftModel : public DraftSource {
  public:
   // Reads the folder's weights, and checks that they fit the target. `format`: of its linear weights in memory
   // (WeightStore::convert_at_load).
-  static Result<std::unique_ptr<DraftModel>> load(const std::filesystem::path& folder, const DrafterConfig& config,
+  static Result<std::unique_ptr<DraftModel>> load(const WeightSource& source, const DrafterConfig& config,
                                                   const TargetWeights& target, const DrafterLimits& limits,
                                                   LoadFormat format = LoadFormat::stored);
 

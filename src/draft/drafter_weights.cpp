@@ -133,6 +133,7 @@ Status load_markov(WeightStore& store, const DrafterConfig& config, MarkovWeight
 }  // namespace
 
 Result<std::string> find_prefix(const Checkpoint& checkpoint) {
+  if (checkpoint.is_random()) return std::string();
   static constexpr std::array<std::string_view, 3> kPrefixes = {"", "model.", "draft_model."};
   for (const std::string_view prefix : kPrefixes) {
     for (const char* name : {"fc.weight", "encoder.fc.weight"}) {

@@ -51,7 +51,7 @@ struct DrafterWeights {
 // draft_to_target.
 Result<DrafterWeights> load_drafter_weights(WeightStore& store, const DrafterConfig& config);
 
-// What the file puts before the names of spec 3.1: "", "model." or "draft_model.".
+// What the file puts before the names of spec 3.1: "", "model." or "draft_model."; of random ones "".
 Result<std::string> find_prefix(const Checkpoint& checkpoint);
 
 }  // namespace blockdraft

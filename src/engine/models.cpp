@@ -8,6 +8,15 @@
 #include "base/log.h"
 
 namespace blockdraft {
+namespace {
+
+// Other values than the target's.
+std::optional<uint64_t> drafter_seed(const ModelOptions& options) {
+  if (!options.random_seed) return std::nullopt;
+  return *options.random_seed + 1;
+}
+
+}  // namespace
 
 TargetFacts facts_of(const TargetConfig& config, int64_t num_real_ids) {
   return {.hidden_size = config.transformer.hidden_size,
@@ -32,7 +41,7 @@ Result<Models> open_models(const TargetConfig& config, const ModelOptions& optio
                                           .max_width = drafter_config ? drafter_config->trained_width() : 0,
                                           .num_choices = facts.num_choices};
   Models models;
-  BLOCKDRAFT_ASSIGN(models.target, load_target(options.target, config,
+  BLOCKDRAFT_ASSIGN(models.target, load_target({options.target, options.random_seed}, config,
                                                {.max_sequences = options.max_sequences,
                                                 .max_positions = options.max_positions,
                                                 .max_rows = max_target_rows(engine_options.cycle_limits())}));
@@ -43,7 +52,7 @@ Result<Models> open_models(const TargetConfig& config, const ModelOptions& optio
                                 .num_hidden_layers = facts.num_hidden_layers,
                                 .num_choices = facts.num_choices};
     BLOCKDRAFT_ASSIGN(models.drafter,
-                      DraftModel::load(options.drafter, *drafter_config, tensors,
+                      DraftModel::load({options.drafter, drafter_seed(options)}, *drafter_config, tensors,
                                        {.max_sequences = options.max_sequences, .max_positions = options.max_positions},
                                        options.weight_format));
     if (options.confidence_threshold > 0.0f) {

@@ -67,6 +67,7 @@ bool WeightStore::has_matrix(std::string_view name) const {
 }
 
 Result<ConstTensorView> WeightStore::vector(std::string_view name, int64_t dim) {
+  BLOCKDRAFT_TRY(checkpoint_->provide(full_name(name), Shape{dim}));
   BLOCKDRAFT_ASSIGN(const float* values, floats(full_name(name), dim));
   note_plain(full_name(name));
   return view_f32(values, Shape{dim});
@@ -122,9 +123,11 @@ Result<const float*> WeightStore::floats(const std::string& name, int64_t count)
 Result<WeightView> WeightStore::matrix(std::string_view name, int64_t out_features, int64_t in_features,
                                        bool with_bias) {
   const std::string weight_name = full_name(name) + ".weight";
+  BLOCKDRAFT_TRY(checkpoint_->provide(weight_name, Shape{out_features, in_features}));
   BLOCKDRAFT_ASSIGN(WeightView view, stored_matrix(weight_name, out_features, in_features));
   BLOCKDRAFT_TRY(note_matrix(weight_name, out_features, in_features));
   if (with_bias) {
+    BLOCKDRAFT_TRY(checkpoint_->provide(full_name(name) + ".bias", Shape{out_features}));
     BLOCKDRAFT_ASSIGN(view.bias, floats(full_name(name) + ".bias", out_features));
     note_plain(full_name(name) + ".bias");
   }
@@ -132,12 +135,14 @@ Result<WeightView> WeightStore::matrix(std::string_view name, int64_t out_featur
 }
 
 Result<WeightView> WeightStore::parameter(std::string_view name, int64_t out_features, int64_t in_features) {
+  BLOCKDRAFT_TRY(checkpoint_->provide(full_name(name), Shape{out_features, in_features}));
   BLOCKDRAFT_ASSIGN(const WeightView view, stored_matrix(full_name(name), out_features, in_features));
   BLOCKDRAFT_TRY(note_matrix(full_name(name), out_features, in_features));
   return view;
 }
 
 Result<ConstTensorView> WeightStore::tensor(std::string_view name, const Shape& shape) {
+  BLOCKDRAFT_TRY(checkpoint_->provide(full_name(name), shape));
   BLOCKDRAFT_TRY(checkpoint_->require(full_name(name), shape));
   BLOCKDRAFT_ASSIGN(const float* values, floats(full_name(name), shape.num_elements()));
   note_plain(full_name(name));

@@ -53,9 +53,9 @@ KvCacheShape DenseTarget::cache_shape(const TargetConfig& config, const TargetLi
           .positions_held = limits.max_positions};
 }
 
-Result<std::unique_ptr<Target>> DenseTarget::load(const std::filesystem::path& folder, const TargetConfig& config,
+Result<std::unique_ptr<Target>> DenseTarget::load(const WeightSource& source, const TargetConfig& config,
                                                   const TargetLimits& limits) {
-  BLOCKDRAFT_ASSIGN(Checkpoint checkpoint, Checkpoint::open(folder));
+  BLOCKDRAFT_ASSIGN(Checkpoint checkpoint, Checkpoint::open_source(source));
   WeightStore store(std::make_shared<const Checkpoint>(std::move(checkpoint)), "");
   BLOCKDRAFT_ASSIGN(KvCache cache, KvCache::create(cache_shape(config, limits), "target pages"));
   auto target = std::unique_ptr<DenseTarget>(new DenseTarget(config, limits, std::move(store), std::move(cache)));

@@ -24,7 +24,7 @@ Result<DenseWeights> load_dense_weights(WeightStore& store, const TargetConfig& 
 
 class DenseTarget : public Target {
  public:
-  static Result<std::unique_ptr<Target>> load(const std::filesystem::path& folder, const TargetConfig& config,
+  static Result<std::unique_ptr<Target>> load(const WeightSource& source, const TargetConfig& config,
                                               const TargetLimits& limits);
 
   const TargetConfig& config() const override { return config_; }

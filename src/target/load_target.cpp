@@ -4,13 +4,13 @@
 
 namespace blockdraft {
 
-Result<std::unique_ptr<Target>> load_target(const std::filesystem::path& folder, const TargetConfig& config,
+Result<std::unique_ptr<Target>> load_target(const WeightSource& source, const TargetConfig& config,
                                             const TargetLimits& limits) {
   if (config.architecture == "Qwen3ForCausalLM" || config.architecture == "LlamaForCausalLM") {
-    return DenseTarget::load(folder, config, limits);
+    return DenseTarget::load(source, config, limits);
   }
   return make_error(Code::unsupported, "{}: architecture is '{}', expected Qwen3ForCausalLM or LlamaForCausalLM",
-                    (folder / "config.json").string(), config.architecture);
+                    (source.folder / "config.json").string(), config.architecture);
 }
 
 // read_target_config gives configs of dense targets alone.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "blockdraft/result.h"
+#include "checkpoint/checkpoint.h"
 #include "nn/batch.h"
 #include "target/target_config.h"
 #include "tensor/context.h"
@@ -82,7 +83,7 @@ TargetMemory target_memory(const TargetConfig& config, const TargetLimits& limit
 Status check_target_tensors(WeightStore& store, const TargetConfig& config);
 
 // Opens the weights of a target folder whose config was read.
-Result<std::unique_ptr<Target>> load_target(const std::filesystem::path& folder, const TargetConfig& config,
+Result<std::unique_ptr<Target>> load_target(const WeightSource& source, const TargetConfig& config,
                                             const TargetLimits& limits);
 
 }  // namespace blockdraft

@@ -49,6 +49,7 @@ class Encoding {
 }  // namespace
 
 std::vector<int32_t> TokenizerModel::encode(std::string_view text, const Tokenizer::EncodeOptions& options) const {
+  if (bpe.vocabulary.size() == 0) return {};
   std::string valid;
   if (!is_utf8(text)) {
     append_as_utf8(valid, text);
@@ -78,6 +79,8 @@ Result<Tokenizer> Tokenizer::open(const std::filesystem::path& folder) {
   BLOCKDRAFT_ASSIGN(std::shared_ptr<const TokenizerModel> model, parse_tokenizer(text, path.string()));
   return Tokenizer(std::move(model));
 }
+
+Tokenizer Tokenizer::empty() { return Tokenizer(std::make_shared<const TokenizerModel>()); }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
   return model_->encode(text, options);

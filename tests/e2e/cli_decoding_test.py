@@ -3,6 +3,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -318,6 +319,23 @@ class Bench(Case):
         rows = [line.split()[0] for line in text.splitlines()]
         self.assertEqual(rows[3:5], ["plain", "1"])
         self.assertEqual(text.count("is limited by"), 2)
+
+    def test_random_weights(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pair = []
+            for flag, source in (("--target", TARGET), ("--drafter", "demo/pycode-14m-dflash2")):
+                copy = Path(folder) / Path(source).name
+                copy.mkdir()
+                shutil.copy(ROOT / source / "config.json", copy)
+                pair += [flag, copy]
+            flags = ["bench", *pair, "--random-weights", "--widths", "3", "--repeats", 1, "--ignore-eos", "--json"]
+            done = self.ok(*flags, "--prompt-tokens", 20, "--max-tokens", 12, "--max-sequences", 2, "--seed", 5)
+            (found,) = objects(done.stdout)
+            self.assertEqual((found["prompts"], found["tokens"]), (2, 24))
+            self.assertGreater(found["propose_bytes"], 0)
+            self.refused(2, "--prompt-tokens", *flags, "--prompt", "x")
+            self.refused(2, "--prompt-tokens", *flags)
+        self.refused(2, "expected no weights", "bench", *PAIR, "--random-weights", "--prompt-tokens", 4)
 
     def test_bad_widths(self):
         arguments = ["bench", *PAIR, "--prompt", "x"]

@@ -165,12 +165,15 @@ struct EngineInfo {
   int64_t verify_weight_bytes = 0, verify_kv_bytes_per_position = 0;
   int64_t propose_weight_bytes = 0, propose_kv_bytes_per_position = 0;
   int64_t context_weight_bytes = 0;
-  int64_t head_weight_bytes =
-      0;  // part of verify_weight_bytes; a pass over a prompt needs the head for its last row only
+  int64_t head_weight_bytes = 0;  // part of verify_weight_bytes; over a prompt only its last row needs it
   // Multiplications and additions of one row of each pass, attention not counted.
   int64_t verify_flops_per_row = 0, propose_flops_per_row = 0, context_flops_per_row = 0;
   int64_t head_flops_per_row = 0;  // part of verify_flops_per_row
-  int32_t prefill_rows = 0;        // positions of a prompt that one pass reads
+  // A block of w drafts has w + propose_extra_rows rows; w of them need the head and what chooses tokens, whose
+  // arithmetic is this part of propose_flops_per_row.
+  int32_t propose_extra_rows = 0;
+  int64_t choice_flops_per_row = 0;
+  int32_t prefill_rows = 0;  // positions of a prompt that one pass reads
 };
 
 // Owns models, memory and threads. Moves only. One call at a time; different engines are independent.

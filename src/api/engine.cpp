@@ -122,6 +122,8 @@ EngineInfo describe(const Models& models, const EngineOptions& options, int64_t 
   info.propose_weight_bytes = drafter.propose_weight_bytes();
   info.propose_kv_bytes_per_position = drafter.kv_bytes_per_position();
   info.propose_flops_per_row = drafter.propose_flops_per_row();
+  info.propose_extra_rows = drafter.config().rows_for_width(1) - 1;
+  info.choice_flops_per_row = drafter.choice_flops_per_row();
   info.context_weight_bytes = drafter.context_weight_bytes();
   info.context_flops_per_row = drafter.context_flops_per_row();
   return info;

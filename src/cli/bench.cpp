@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/timer.h"
 #include "blockdraft/engine.h"
 #include "cli/bench_report.h"
 #include "cli/commands.h"
@@ -24,20 +25,24 @@ namespace {
 
 constexpr const char* kExamples =
     R"(Every round decodes all prompts plainly and with each number of drafts, in turn; a first round warms up and does not
-count. Figures are medians: tokens/s over rounds (the prompts' own passes included), times of the parts of a cycle
-over cycles: context (the drafter takes in what was accepted), propose (the drafter's pass), verify (the target's
-pass), accept. The floor of a target's pass is the larger of two times: reading weights and K/V once at the
-bandwidth measured in this run, and multiplying and adding (attention not counted) at the float32 peak measured in
-this run.
+count. Figures are medians: tokens/s over rounds (the prompts' own passes included), times of the parts over cycles:
+prefill (the target reads the prompt), decode (its pass in plain decoding), context (the drafter takes in what was
+accepted), propose (the drafter's pass), verify (the target's pass over anchor and drafts), accept. A part's time is
+that of the cycles with its most common number of rows. Its floor is the larger of two times: moving its bytes (weights
+once, K/V of the context) at the bandwidth, and multiplying and adding (attention not counted) at the peak; both are
+measured in this run with the same threads, the bandwidth over as many bytes as a whole cycle reads.
 
 With --json: the figures of the widest run (context_us, propose_us, verify_us, accept_us, propose_bytes,
-verify_bytes, acceptance_by_position, acceptance_by_depth, ...), decode_us (the target's pass in plain decoding),
-read_gb_per_s, peak_gflops, device, threads, and runs: one entry for each number of drafts.
+verify_bytes, parts, acceptance_by_position, acceptance_by_depth, ...), decode_us and plain_parts (prefill and decode
+of plain decoding), reads, peak_gflops, ready_ms, device, threads, cpu_isa, and runs: one entry for each number of
+drafts.
 
 Example:
   blockdraft bench --target demo/pycode-14m --drafter demo/pycode-14m-dflash --prompts demo/prompts.jsonl \
     --filter function --max-tokens 96 --widths 2,4,trained
 )";
+
+const Timer process_timer;  // starts before main
 
 constexpr const char* kDefaultWidths = "1,2,3,4,5,trained";
 
@@ -77,27 +82,6 @@ Result<std::vector<int32_t>> parse_widths(const std::string& list, int32_t train
   return widths;
 }
 
-void append(std::vector<double>& to, const std::vector<float>& from) { to.insert(to.end(), from.begin(), from.end()); }
-
-void add_times(BenchSeries& series, const CallTimes& times) {
-  append(series.context_us, times.context_us);
-  append(series.propose_us, times.propose_us);
-  append(series.verify_us, times.verify_us);
-  append(series.accept_us, times.accept_us);
-}
-
-// Every round gives the same text: the first one counted says how long contexts were and what was accepted.
-void add_generation(BenchSeries& series, const Generation& generation) {
-  series.acceptance.add(generation);
-  series.tokens += static_cast<int64_t>(generation.ids.size());
-  int64_t positions = generation.prompt_tokens;
-  for (const CycleRecord& cycle : generation.cycles) {
-    series.positions.push_back(static_cast<double>(positions));
-    series.widths.push_back(static_cast<double>(cycle.width));
-    positions += cycle.produced;
-  }
-}
-
 // All prompts once.
 Status run_round(Engine& engine, const PromptBatch& all, int32_t round, BenchSeries& series) {
   SpeedTotals speed;
@@ -106,9 +90,12 @@ Status run_round(Engine& engine, const PromptBatch& all, int32_t round, BenchSer
     BLOCKDRAFT_ASSIGN(const DecodedBatch batch, decode_batch(engine, all.part(first, step)));
     speed.add(batch);
     if (round == 0) continue;
-    add_times(series, batch.times);
-    if (round > 1) continue;
-    for (const Generation& generation : batch.generations) add_generation(series, generation);
+    series.parts.add(batch);
+    if (round > 1) continue;  // every round gives the same text
+    for (const Generation& generation : batch.generations) {
+      series.acceptance.add(generation);
+      series.tokens += static_cast<int64_t>(generation.ids.size());
+    }
   }
   if (round > 0) series.tokens_per_s.push_back(speed.tokens_per_s());
   return {};
@@ -117,6 +104,7 @@ Status run_round(Engine& engine, const PromptBatch& all, int32_t round, BenchSer
 struct Engines {
   Engine plain;
   Engine drafted;
+  double ready_ms;  // when the second was open
 };
 
 Result<Engines> open_engines(const BenchFlags& flags) {
@@ -124,12 +112,13 @@ Result<Engines> open_engines(const BenchFlags& flags) {
   options.random_weights = flags.random_weights;
   options.random_seed = flags.text.seed;
   BLOCKDRAFT_ASSIGN(Engine drafted, open_engine(options));
+  const double ready_ms = process_timer.elapsed_us() * 1e-3;
   BLOCKDRAFT_TRY(summarize(flags.diagnostics, options, drafted.info()));
   EngineOptions alone = without_drafter(options);
   alone.random_weights = options.random_weights;
   alone.random_seed = options.random_seed;
   BLOCKDRAFT_ASSIGN(Engine plain, open_engine(alone));
-  return Engines{std::move(plain), std::move(drafted)};
+  return Engines{std::move(plain), std::move(drafted), ready_ms};
 }
 
 // Rounds 1 to `repeats` count.
@@ -162,6 +151,7 @@ Result<BenchResult> measure(Engines& engines, const PromptBatch& all, const Benc
   result.prompts = static_cast<int64_t>(all.size());
   result.sequences = std::min<int64_t>(result.info.max_sequences, result.prompts);
   result.rounds = flags.repeats;
+  result.ready_ms = engines.ready_ms;
   BLOCKDRAFT_ASSIGN(const std::vector<int32_t> widths, parse_widths(flags.widths, result.info.trained_width));
   for (const int32_t width : widths) result.drafted.emplace_back(width);
   BLOCKDRAFT_TRY(run_rounds(engines, all, flags.repeats, result));
@@ -187,8 +177,8 @@ Result<int> run_bench(const BenchFlags& flags) {
   BLOCKDRAFT_ASSIGN(Engines engines, open_engines(flags));
   const std::vector<Request> requests = requests_of(prompts, flags, engines.drafted.info());
   BLOCKDRAFT_ASSIGN(const BenchResult result, measure(engines, {prompts, requests}, flags));
-  const MachineLimits limits = measure_limits(verify_bytes(result, result.drafted.back()), result.info.threads,
-                                              choose_cpu_isa(result.info.cpu_isa).value());
+  const MachineLimits limits =
+      measure_limits(working_sets(result), result.info.threads, choose_cpu_isa(result.info.cpu_isa).value());
   if (flags.common.json) write_json(json_bench(result, limits, flags.common.device));
   log_warnings(engines.drafted);
   write_human(flags.common.json, human_bench(result, limits));

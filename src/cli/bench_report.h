@@ -7,6 +7,7 @@
 
 #include "base/json_fwd.h"
 #include "blockdraft/engine.h"
+#include "cli/bench_parts.h"
 #include "cli/report.h"
 #include "cli/roofline.h"
 
@@ -20,9 +21,7 @@ struct BenchSeries {
   std::vector<double> tokens_per_s;  // one entry a round
   int64_t tokens = 0;                // of one round
   AcceptanceTotals acceptance;
-  std::vector<double> context_us, propose_us, verify_us, accept_us;  // one entry a cycle
-  std::vector<double> positions;                                     // in the context, one entry a cycle and sequence
-  std::vector<double> widths;                                        // drafts verified, the same
+  PartSamples parts;
 };
 
 struct BenchResult {
@@ -30,12 +29,13 @@ struct BenchResult {
   int64_t prompts = 0;
   int64_t sequences = 1;  // decoded at once
   int32_t rounds = 0;
+  double ready_ms = 0;  // from the start of the process until the engine with the drafter was open
   BenchSeries plain{0};
   std::vector<BenchSeries> drafted;  // at least one, by rising width
 };
 
-int64_t verify_bytes(const BenchResult& result, const BenchSeries& series);   // weights, and K/V at the median context
-int64_t propose_bytes(const BenchResult& result, const BenchSeries& series);  // the same, of the drafter
+// What decoding reads again and again, plainly and drafted: the buffers to measure bandwidths with.
+std::vector<int64_t> working_sets(const BenchResult& result);
 
 std::string human_bench(const BenchResult& result, const MachineLimits& limits);
 Json json_bench(const BenchResult& result, const MachineLimits& limits, const std::string& device);

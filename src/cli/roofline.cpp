@@ -1,6 +1,7 @@
 #include "cli/roofline.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <vector>
@@ -8,11 +9,10 @@
 #include "base/thread_pool.h"
 #include "base/timer.h"
 #include "cli/peak.h"
+#include "cli/read_stream.h"
 
 namespace blockdraft {
 namespace {
-
-using WordVector = uint64_t __attribute__((vector_size(16)));
 
 constexpr double kSecondsEach = 0.2;
 constexpr int kRunsAtLeast = 5;
@@ -35,31 +35,18 @@ double best_seconds(const Work& work) {
   return best;
 }
 
-// Eight sums, so that no addition waits for the one before.
-uint64_t sum_words(const WordVector* words, size_t count) {
-  constexpr size_t kSums = 8;
-  WordVector sums[kSums] = {};
-  for (size_t i = 0; i + kSums <= count; i += kSums) {
-    for (size_t j = 0; j < kSums; ++j) sums[j] += words[i + j];
-  }
-  WordVector total = {};
-  for (const WordVector& sum : sums) total += sum;
-  return total[0] + total[1];
-}
-
-double measure_read(ThreadPool& pool, int64_t buffer_bytes) {
-  constexpr size_t kWordsOfTask = 4096;  // 64 KiB
-  const size_t tasks = std::max<size_t>(1, static_cast<size_t>(buffer_bytes) / (kWordsOfTask * sizeof(WordVector)));
-  const std::vector<WordVector> buffer(tasks * kWordsOfTask, WordVector{1, 1});
+ReadLimit measure_read(ThreadPool& pool, int64_t buffer_bytes, CpuIsa isa) {
+  const size_t tasks = std::max<size_t>(1, static_cast<size_t>(buffer_bytes) / kStreamChunkBytes);
+  const std::vector<std::byte> buffer(tasks * kStreamChunkBytes, std::byte{1});
   std::vector<uint64_t> sums(tasks);
   const double seconds = best_seconds([&] {
     pool.parallel_for(static_cast<int64_t>(tasks), [&](int64_t task, int) {
       const size_t index = static_cast<size_t>(task);
-      sums[index] = sum_words(buffer.data() + index * kWordsOfTask, kWordsOfTask);
+      sums[index] = read_chunk(isa, buffer.data() + index * kStreamChunkBytes);
     });
   });
   for (const uint64_t sum : sums) read_sink = read_sink + sum;
-  return static_cast<double>(buffer.size() * sizeof(WordVector)) / seconds;
+  return {buffer_bytes, static_cast<double>(buffer.size()) / seconds};
 }
 
 double measure_flops(ThreadPool& pool, CpuIsa isa) {
@@ -79,13 +66,24 @@ double measure_flops(ThreadPool& pool, CpuIsa isa) {
 
 }  // namespace
 
-MachineLimits measure_limits(int64_t buffer_bytes, int32_t threads, CpuIsa isa) {
-  ThreadPool pool(threads);
-  return {measure_read(pool, buffer_bytes), measure_flops(pool, isa), buffer_bytes};
+const ReadLimit& MachineLimits::read_of(int64_t bytes) const {
+  const auto distance = [bytes](const ReadLimit& read) {
+    return std::abs(std::log(static_cast<double>(bytes + 1) / static_cast<double>(read.buffer_bytes + 1)));
+  };
+  return *std::ranges::min_element(reads, {}, distance);
 }
 
-PassFloor floor_of(int64_t bytes, int64_t flops, const MachineLimits& limits) {
-  return {static_cast<double>(bytes) / limits.read_bytes_per_s, static_cast<double>(flops) / limits.flops_per_s};
+MachineLimits measure_limits(std::span<const int64_t> buffer_bytes, int32_t threads, CpuIsa isa) {
+  ThreadPool pool(threads);
+  MachineLimits limits;
+  std::vector<int64_t> sizes(buffer_bytes.begin(), buffer_bytes.end());
+  std::ranges::sort(sizes);
+  for (const int64_t size : sizes) {
+    if (!limits.reads.empty() && size <= limits.reads.back().buffer_bytes * 9 / 8) continue;
+    limits.reads.push_back(measure_read(pool, size, isa));
+  }
+  limits.flops_per_s = measure_flops(pool, isa);
+  return limits;
 }
 
 }  // namespace blockdraft

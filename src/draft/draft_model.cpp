@@ -149,8 +149,12 @@ int64_t DraftModel::propose_weight_bytes() const {
   return bytes;
 }
 
+int64_t DraftModel::choice_flops_per_row() const {
+  return 2 * head_.weight.out_features * head_.weight.in_features + selection_->flops_per_row();
+}
+
 int64_t DraftModel::propose_flops_per_row() const {
-  int64_t flops = 2 * head_.weight.out_features * head_.weight.in_features + selection_->flops_per_row();
+  int64_t flops = choice_flops_per_row();
   for (const BlockLayer& layer : weights_.layers) flops += block_layer_flops_per_row(layer);
   return flops;
 }

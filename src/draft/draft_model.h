@@ -87,6 +87,7 @@ class DraftModel : public DraftSource {
   // For the roofline: bytes that each pass reads, arithmetic of a row.
   int64_t propose_weight_bytes() const;
   int64_t propose_flops_per_row() const;
+  int64_t choice_flops_per_row() const;  // of that, head and selection
   int64_t context_weight_bytes() const;
   int64_t context_flops_per_row() const;
   int64_t kv_bytes_per_position() const;

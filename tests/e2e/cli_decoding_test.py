@@ -332,7 +332,13 @@ class Bench(Case):
             done = self.ok(*flags, "--prompt-tokens", 20, "--max-tokens", 12, "--max-sequences", 2, "--seed", 5)
             (found,) = objects(done.stdout)
             self.assertEqual((found["prompts"], found["tokens"]), (2, 24))
-            self.assertGreater(found["propose_bytes"], 0)
+            # Two prompts in two sequences: twice the rows, and the floor of every part.
+            parts = {part["part"]: part for part in found["plain_parts"] + found["parts"]}
+            self.assertEqual(set(parts), {"prefill", "decode", "context", "propose", "verify"})
+            self.assertEqual([parts[name]["rows"] for name in ("prefill", "decode", "verify")], [20, 2, 8])
+            for part in parts.values():
+                self.assertGreater(min(part["us"], part["bytes"], part["flops"], part["times_floor"]), 0, part)
+            self.assertGreater(found["ready_ms"], 0)
             self.refused(2, "--prompt-tokens", *flags, "--prompt", "x")
             self.refused(2, "--prompt-tokens", *flags)
         self.refused(2, "expected no weights", "bench", *PAIR, "--random-weights", "--prompt-tokens", 4)

@@ -6,15 +6,26 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/unwatched.h"
 #include "ops/cpu/decode.h"
 #include "tensor/codec.h"
 
 namespace blockdraft {
 namespace {
 
-bool has_nan_code(const StoredTensor& tensor) {
-  return std::any_of(tensor.data, tensor.data + tensor.size_bytes,
-                     [](std::byte code) { return (std::to_integer<int>(code) & 0x7f) == 0x7f; });
+// Looks at many codes before it branches, so that it compiles to vector operations: every FP8 weight passes here.
+BLOCKDRAFT_UNWATCHED bool has_nan_code(const StoredTensor& tensor) {
+  constexpr size_t kBlock = 1 << 14;
+  for (size_t first = 0; first < tensor.size_bytes; first += kBlock) {
+    const std::byte* codes = tensor.data + first;
+    const size_t count = std::min(kBlock, tensor.size_bytes - first);
+    uint8_t found = 0;
+    for (size_t i = 0; i < count; ++i) {
+      found |= static_cast<uint8_t>((std::to_integer<uint8_t>(codes[i]) & 0x7f) == 0x7f);
+    }
+    if (found != 0) return true;
+  }
+  return false;
 }
 
 float element(const StoredTensor& tensor, size_t index) {

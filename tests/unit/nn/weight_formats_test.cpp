@@ -435,6 +435,22 @@ TEST_F(WeightFormats, StoredWeightsAreCounted) {
   EXPECT_EQ(blocks.stored()[0].format, "F8_E4M3, a scale a 128x128 block");
 }
 
+// The codes are looked at in blocks of thousands.
+TEST_F(WeightFormats, ACodeForNaNIsFoundWhereverItIs) {
+  constexpr int64_t kMany = 1300;
+  const auto with_code_at = [](size_t index, uint8_t code) {
+    std::vector<uint8_t> all = codes(kMany * kColumns, 0x7e);  // the largest number
+    all[index] = code;
+    return Tensors{fp8_tensor("fc.weight", {kMany, kColumns}, all), f32_tensor("fc.weight_scale", {1}, {1})};
+  };
+  for (const size_t index : {size_t{0}, size_t{16383}, size_t{16384}, size_t{kMany * kColumns - 1}}) {
+    for (const uint8_t code : {uint8_t{0x7f}, uint8_t{0xff}}) {
+      expect_error(load(with_code_at(index, code), kMany), Code::corrupt_file, {"'fc.weight'", "NaN"});
+    }
+    EXPECT_TRUE(load(with_code_at(index, 0xfe), kMany));
+  }
+}
+
 TEST_F(WeightFormats, AnIgnoredWeightIsIgnoredWithAllItsTensors) {
   for (const Tensors& tensors : {modelopt(), compressed_tensors(), fp8(f32_tensor("fc.weight_scale", {}, {1})),
                                  fp8(f32_tensor("fc.weight_scale_inv", {1, 1}, {1}))}) {

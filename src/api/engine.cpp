@@ -220,6 +220,7 @@ Result<Engine> Engine::open(const EngineOptions& options) {
   BLOCKDRAFT_TRY(check_limits(options.threads, options.max_sequences));
   BLOCKDRAFT_TRY(check_drafter_options(options));
   BLOCKDRAFT_ASSIGN(const CpuIsa isa, choose_cpu_isa(options.cpu_isa));
+  BLOCKDRAFT_ASSIGN(const bool pin_threads, choose_thread_pinning());
   if (!options.dump.folder.empty() || !options.dump.cycles.empty()) BLOCKDRAFT_TRY(check_dump(options));
   BLOCKDRAFT_ASSIGN(const TargetConfig config, read_target_config(options.target));
   BLOCKDRAFT_ASSIGN(const int64_t max_positions, resolve_positions(options.max_positions, config.transformer));
@@ -229,6 +230,7 @@ Result<Engine> Engine::open(const EngineOptions& options) {
                                          .drafter = options.drafter,
                                          .threads = options.threads,
                                          .isa = isa,
+                                         .pin_threads = pin_threads,
                                          .max_sequences = options.max_sequences,
                                          .max_positions = max_positions,
                                          .random_seed = random_seed(options),

@@ -1,13 +1,18 @@
 #include "base/thread_pool.h"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdlib>
 #include <mutex>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "base/check.h"
+#include "base/cpu_cores.h"
+#include "base/error.h"
 
 namespace blockdraft {
 
@@ -110,15 +115,28 @@ struct ThreadPool::State {
 
 int resolve_threads(int num_threads) {
   CHECK(num_threads >= 0);
-  if (num_threads == 0) num_threads = static_cast<int>(std::thread::hardware_concurrency());
-  return num_threads < 1 ? 1 : num_threads;
+  if (num_threads > 0) return num_threads;
+  const int cores = static_cast<int>(available_cores().size());
+  return std::min(cores, processor_quota().value_or(cores));
 }
 
-ThreadPool::ThreadPool(int num_threads) : state_(std::make_unique<State>()) {
+Result<bool> choose_thread_pinning() {
+  const char* value = std::getenv("BLOCKDRAFT_PIN_THREADS");
+  if (value == nullptr || *value == '\0' || std::string_view(value) == "1") return true;
+  if (std::string_view(value) == "0") return false;
+  return make_error(Code::invalid_argument, "BLOCKDRAFT_PIN_THREADS is '{}', expected 0 or 1", value);
+}
+
+ThreadPool::ThreadPool(int num_threads, bool pin_threads) : state_(std::make_unique<State>()) {
   state_->num_threads = resolve_threads(num_threads);
   for (int thread = 1; thread < state_->num_threads; ++thread) {
     state_->workers.emplace_back([state = state_.get(), thread] { state->worker_loop(thread); });
   }
+  if (!pin_threads) return;
+  // A pool that leaves cores to others must not choose which: another one would choose the same.
+  const std::vector<Core> cores = available_cores();
+  if (cores.size() != static_cast<size_t>(state_->num_threads)) return;
+  for (size_t i = 0; i < state_->workers.size(); ++i) pin(state_->workers[i], cores[i + 1]);
 }
 
 ThreadPool::~ThreadPool() {

@@ -5,6 +5,8 @@
 #include <memory>
 #include <type_traits>
 
+#include "blockdraft/result.h"
+
 namespace blockdraft {
 
 // A reference to a callable, without the allocation of std::function. The callable must outlive the call.
@@ -21,15 +23,22 @@ class TaskRef {
   void (*call_)(const void*, int64_t, int);
 };
 
-// How many threads a pool asked for `num_threads` has; 0: one per available core.
+// How many threads a pool asked for `num_threads` has; 0: one for each physical core that the process may use
+// (base/cpu_cores.h), no more than its control groups give it time for.
 int resolve_threads(int num_threads);
+
+// What the environment variable BLOCKDRAFT_PIN_THREADS says of pinning: 0 or 1; 1 if it is not set.
+// Errors: another value.
+Result<bool> choose_thread_pinning();
 
 // The calling thread is one of the threads: a pool of 1 starts none. Threads are made in the constructor only.
 // Not re-entrant, and used by one thread at a time (one engine owns one pool).
 class ThreadPool {
  public:
-  // Of resolve_threads(num_threads) threads.
-  explicit ThreadPool(int num_threads = 0);
+  // Of resolve_threads(num_threads) threads. pin_threads: if there are as many as available cores, each worker stays on
+  // its core; the calling thread is the caller's, and goes where the kernel sends it. With fewer threads, or more,
+  // nothing is pinned.
+  explicit ThreadPool(int num_threads = 0, bool pin_threads = false);
   ~ThreadPool();
 
   ThreadPool(const ThreadPool&) = delete;

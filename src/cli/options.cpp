@@ -42,7 +42,7 @@ void add_common_flags(CLI::App& app, CommonFlags& flags) {
       ->type_name("cpu|cuda[:N]")
       ->capture_default_str()
       ->group(kCommon);
-  app.add_option("--threads", flags.threads, "Threads to compute with; 0: one for each core")
+  app.add_option("--threads", flags.threads, "Threads to compute with; 0: one for each physical core")
       ->type_name("N")
       ->check(range_check(0, kMaxThreads))
       ->capture_default_str()

@@ -35,6 +35,7 @@ Result<Models> open_models(const TargetConfig& config, const ModelOptions& optio
     for (const std::string& warning : drafter_config->warnings) log_warning("{}", warning);
   }
   const TokenEngineOptions engine_options{.threads = options.threads,
+                                          .pin_threads = options.pin_threads,
                                           .isa = options.isa,
                                           .max_sequences = options.max_sequences,
                                           .max_positions = options.max_positions,

@@ -19,6 +19,7 @@ struct ModelOptions {
   std::filesystem::path drafter;  // empty: plain decoding
   int32_t threads = 0;
   CpuIsa isa = CpuIsa::portable;
+  bool pin_threads = false;
   int32_t max_sequences = 1;
   int64_t max_positions = 0;
   std::optional<uint64_t> random_seed;  // random weights of this seed, for folders without any

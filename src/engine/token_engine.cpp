@@ -21,7 +21,7 @@ TokenEngine::TokenEngine(Target& target, DraftSource* drafter, const TokenEngine
     : target_(target),
       drafter_(drafter),
       options_(options),
-      threads_(options.threads),
+      threads_(options.threads, options.pin_threads),
       head_{.weight = target.lm_head(), .num_choices = options.num_choices},
       first_chooser_(head_, 1) {
   CHECK(options.max_sequences >= 1 && options.max_positions >= 1);

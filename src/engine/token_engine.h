@@ -26,7 +26,8 @@
 namespace blockdraft {
 
 struct TokenEngineOptions {
-  int32_t threads = 0;  // 0: one per core
+  int32_t threads = 0;       // 0: one per core
+  bool pin_threads = false;  // base/thread_pool.h
   CpuIsa isa = best_cpu_isa();
   int32_t max_sequences = 1;  // decoded at once
   int64_t max_positions = 0;  // prompt and text of a sequence together

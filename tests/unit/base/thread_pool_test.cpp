@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <numeric>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "base/cpu_cores.h"
 
 namespace blockdraft {
 namespace {
@@ -94,7 +97,34 @@ TEST(ThreadPool, AllThreadsTakePart) {
 
 TEST(ThreadPool, ZeroMeansOneThreadACore) {
   const ThreadPool pool;
-  EXPECT_EQ(pool.num_threads(), static_cast<int>(std::thread::hardware_concurrency()));
+  const int cores = static_cast<int>(available_cores().size());
+  EXPECT_EQ(pool.num_threads(), std::min(cores, processor_quota().value_or(cores)));
+}
+
+TEST(ThreadPool, PinnedThreadsDoTheSame) {
+  const int cores = static_cast<int>(available_cores().size());
+  for (const int num_threads : {cores, cores + 1, 2 * cores}) {
+    ThreadPool pool(num_threads, true);
+    std::vector<int> calls(1000);
+    for (int round = 0; round < 100; ++round) {
+      pool.parallel_for(1000, [&](int64_t index, int) { ++calls[static_cast<size_t>(index)]; });
+    }
+    EXPECT_EQ(calls, std::vector<int>(1000, 100));
+  }
+}
+
+TEST(ThreadPool, PinningIsSwitchedByTheEnvironment) {
+  const auto chosen = [](const char* value) {
+    ::setenv("BLOCKDRAFT_PIN_THREADS", value, 1);
+    const auto pins = choose_thread_pinning();
+    ::unsetenv("BLOCKDRAFT_PIN_THREADS");
+    return pins;
+  };
+  EXPECT_TRUE(choose_thread_pinning().value());
+  EXPECT_TRUE(chosen("").value());
+  EXPECT_TRUE(chosen("1").value());
+  EXPECT_FALSE(chosen("0").value());
+  EXPECT_EQ(chosen("no").error().message, "BLOCKDRAFT_PIN_THREADS is 'no', expected 0 or 1");
 }
 
 }  // namespace

@@ -33,10 +33,10 @@ endfunction()
 # in its output, where the processor does not have it.
 function(blockdraft_test_each_isa NAME)
   get_test_property(${NAME} LABELS labels)
-  foreach(isa portable avx2 avx512)
+  foreach(isa portable avx2 avx512 avx512_bf16)
     add_test(NAME ${NAME}_${isa} COMMAND ${ARGN})
     set_tests_properties(${NAME}_${isa} PROPERTIES LABELS "${labels}" TIMEOUT 1800
-      ENVIRONMENT BLOCKDRAFT_CPU_ISA=${isa} SKIP_REGULAR_EXPRESSION ", this processor has [a-z0-9]+ at most")
+      ENVIRONMENT BLOCKDRAFT_CPU_ISA=${isa} SKIP_REGULAR_EXPRESSION ", this processor has [a-z0-9_]+ at most")
   endforeach()
 endfunction()
 

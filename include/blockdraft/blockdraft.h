@@ -66,8 +66,8 @@ typedef struct blockdraft_drafter_options {
   int32_t max_sequences;      /* open at once; 0: 1 */
   int64_t max_positions;      /* of a sequence, drafts included; 0: max_position_embeddings, at most 4096 */
   float confidence_threshold; /* drafts from the first with less on do not count as worth verifying; 0: all do */
-  const char* cpu_isa; /* kernels to use: "portable", "avx2" or "avx512"; NULL or "": what the environment variable
-                          BLOCKDRAFT_CPU_ISA says, or the last of these that the processor has */
+  const char* cpu_isa;        /* kernels to use: "portable", "avx2", "avx512" or "avx512_bf16"; NULL or "": what the
+                                 environment variable BLOCKDRAFT_CPU_ISA says, or the last of these that the processor has */
 } blockdraft_drafter_options;
 
 /* Pointers are valid until blockdraft_drafter_close. */

@@ -82,7 +82,7 @@ struct DrafterInfo {
   int32_t window = 0;  // context positions that some layer can see at most, the row's own included; 0: all of them
 
   int32_t threads = 0;
-  std::string cpu_isa;  // "portable", "avx2" or "avx512"
+  std::string cpu_isa;  // "portable", "avx2", "avx512" or "avx512_bf16"
   int32_t max_sequences = 0;
   int64_t max_positions = 0;
   int64_t mapped_bytes = 0;   // weights, mapped from their files

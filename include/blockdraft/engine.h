@@ -45,11 +45,11 @@ struct EngineOptions {
   std::filesystem::path drafter;         // the same; empty: plain decoding
   int32_t draft_tokens = kTrainedWidth;  // drafts asked of a sequence in a cycle: 1 to the trained width
   int32_t threads = 0;                   // 0: one per core
-  std::string cpu_isa;                   // kernels to use: "portable", "avx2" or "avx512"; empty: what the variable
-                                         // BLOCKDRAFT_CPU_ISA says, or the last of these that the processor has
-  int32_t max_sequences = 1;             // decoded at once; more requests wait for their turn
-  int64_t max_positions = 0;             // prompt and text of a sequence together; 0: the smaller of
-                                         // max_position_embeddings and kDefaultMaxPositions
+  std::string cpu_isa;        // kernels to use: "portable", "avx2", "avx512" or "avx512_bf16"; empty: what the
+                              // variable BLOCKDRAFT_CPU_ISA says, or the last that the processor has
+  int32_t max_sequences = 1;  // decoded at once; more requests wait for their turn
+  int64_t max_positions = 0;  // prompt and text of a sequence together; 0: the smaller of
+                              // max_position_embeddings and kDefaultMaxPositions
 
   // Random weights in place of files, to measure speed by config.json alone: folders must hold no weights and need no
   // tokenizer. Prompts are ids then, and texts are empty. The same seed gives the same weights.
@@ -153,7 +153,7 @@ struct EngineInfo {
   int32_t trained_width = 0;
   int32_t draft_tokens = 0;  // in use; 0 without a drafter
   int32_t threads = 0;
-  std::string cpu_isa;  // "portable", "avx2" or "avx512"
+  std::string cpu_isa;  // "portable", "avx2", "avx512" or "avx512_bf16"
   int32_t max_sequences = 0;
   int64_t max_positions = 0;
   std::vector<std::string> config_warnings;  // what the configs leave open or say twice, one line each

@@ -9,7 +9,7 @@ namespace blockdraft {
 
 namespace {
 
-constexpr std::array kAll{CpuIsa::portable, CpuIsa::avx2, CpuIsa::avx512};
+constexpr std::array kAll{CpuIsa::portable, CpuIsa::avx2, CpuIsa::avx512, CpuIsa::avx512_bf16};
 
 bool supports(CpuIsa isa) {
 #if defined(__x86_64__)
@@ -21,6 +21,9 @@ bool supports(CpuIsa isa) {
     case CpuIsa::avx512:
       return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    case CpuIsa::avx512_bf16:
+      return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vbmi") &&
+             __builtin_cpu_supports("avx512vnni");
   }
 #endif
   return isa == CpuIsa::portable;
@@ -36,6 +39,8 @@ const char* name_of(CpuIsa isa) {
       return "avx2";
     case CpuIsa::avx512:
       return "avx512";
+    case CpuIsa::avx512_bf16:
+      return "avx512_bf16";
   }
   return "";
 }
@@ -63,7 +68,7 @@ Result<CpuIsa> choose_cpu_isa(std::string_view name) {
     return make_error(Code::unsupported, "{} is '{}', this processor has {} at most", source, name,
                       name_of(best_cpu_isa()));
   }
-  return make_error(Code::invalid_argument, "{} is '{}', expected portable, avx2 or avx512", source, name);
+  return make_error(Code::invalid_argument, "{} is '{}', expected portable, avx2, avx512 or avx512_bf16", source, name);
 }
 
 }  // namespace blockdraft

@@ -9,12 +9,13 @@ namespace blockdraft {
 
 // In order: each has what those before it have.
 enum class CpuIsa {
-  portable,  // what the compiler's baseline has
-  avx2,      // AVX2, FMA, F16C
-  avx512,    // AVX-512 F, BW, DQ, VL
+  portable,     // what the compiler's baseline has
+  avx2,         // AVX2, FMA, F16C
+  avx512,       // AVX-512 F, BW, DQ, VL
+  avx512_bf16,  // AVX-512 BF16, VBMI, VNNI: products round activations to BF16 (ops/linear.h)
 };
 
-const char* name_of(CpuIsa isa);  // "portable", "avx2", "avx512"
+const char* name_of(CpuIsa isa);  // "portable", "avx2", "avx512", "avx512_bf16"
 
 // The last one that this processor and this build have.
 CpuIsa best_cpu_isa();

@@ -65,9 +65,10 @@ void add_target_flag(CLI::App& app, ModelFlags& flags) {
 
 void add_model_flags(CLI::App& app, ModelFlags& flags, DrafterFlag drafter) {
   add_target_flag(app, flags);
-  app.add_option("--cpu-isa", flags.cpu_isa,
-                 "Kernels to use: portable, avx2 or avx512; default: BLOCKDRAFT_CPU_ISA, or the last of these that the "
-                 "processor has")
+  app.add_option(
+         "--cpu-isa", flags.cpu_isa,
+         "Kernels to use: portable, avx2, avx512 or avx512_bf16; default: BLOCKDRAFT_CPU_ISA, or the last of these "
+         "that the processor has")
       ->type_name("NAME")
       ->check(not_empty())
       ->group(kModels);

@@ -34,7 +34,8 @@ void convolved_sublayer(Context& context, const BlockConvolution& conv, ConstTen
   const TensorView y = context.arena->take_f32(h.shape);
   const TensorView dynamic = context.arena->take_f32({h.dim(0), conv.kernel_projection.out_features});
   rms_norm(context, x, h, norm, static_cast<float>(input.config.rms_norm_eps));
-  linear(context, {.out = dynamic, .x = x, .weights = {&conv.kernel_projection, 1}});
+  // Its errors would multiply all that the sublayer gets and gives.
+  linear(context, {.out = dynamic, .x = x, .weights = {&conv.kernel_projection, 1}, .rounds = false});
   convolve(context, conv, 0, input.batch, x, dynamic, y);
   sublayer(y, x);
   convolve(context, conv, 1, input.batch, x, dynamic, y);

@@ -113,7 +113,9 @@ size_t CandidateSelection::scratch_bytes(const OutputHead& head, int32_t num_thr
   // Candidates, anchors and first rows are integers of the same size as floats; sequences are at most as many as
   // drafts.
   return 4 * arena_bytes_f32(drafts * k) + arena_bytes_f32(drafts * config_.selector_rank) +
-         2 * arena_bytes_f32(drafts + 1) + logit_group_scratch_bytes(head.weight, drafts) +
+         2 * arena_bytes_f32(drafts + 1) +
+         std::max(logit_group_scratch_bytes(head.weight, drafts),
+                  linear_scratch_bytes(drafts, weights_.hidden_projection.in_features)) +
          candidate_walk_scratch_bytes(num_threads, config_.selector_rank);
 }
 

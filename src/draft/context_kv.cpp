@@ -149,7 +149,8 @@ size_t ContextKv::scratch_bytes(const DrafterConfig& config) {
   const auto taps = static_cast<int64_t>(config.target_layer_ids.size()) * config.target_hidden_size;
   return arena_bytes_f32(kContextRows * taps) + arena_bytes_f32(kContextRows * transformer.hidden_size) +
          arena_bytes_f32(kContextRows * transformer.num_hidden_layers * 2 * transformer.key_value_size()) +
-         arena_bytes_f32(kContextRows * transformer.head_dim);
+         arena_bytes_f32(kContextRows * transformer.head_dim) +
+         linear_scratch_bytes(kContextRows, std::max(taps, transformer.hidden_size));
 }
 
 }  // namespace blockdraft

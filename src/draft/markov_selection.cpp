@@ -251,7 +251,8 @@ size_t MarkovSelection::scratch_bytes(const OutputHead& head, int32_t, int64_t d
   const int64_t rows = max_group_rows(drafts, block_size_);
   return 5 * arena_bytes_f32(rows) + row_samplings_bytes(rows) + arena_bytes_f32(rows * hidden_size_) +
          arena_bytes_f32(rows * head.weight.out_features) + arena_bytes_f32(rows) + 3 * arena_bytes_f32(rows * rank) +
-         arena_bytes_f32(rows * (hidden_size_ + 2 * rank)) + arena_bytes_f32(rows * 3 * rank);
+         arena_bytes_f32(rows * (hidden_size_ + 2 * rank)) + arena_bytes_f32(rows * 3 * rank) +
+         linear_scratch_bytes(rows, hidden_size_ + 2 * rank);
 }
 
 int64_t MarkovSelection::weight_bytes() const {

@@ -103,12 +103,14 @@ void decoder_layer(Context& context, const DecoderLayer& layer, const LayerInput
 }
 
 size_t decoder_layer_scratch_bytes(const TransformerConfig& config, int32_t num_threads, int64_t rows) {
+  const size_t attention = attention_scratch_bytes(num_threads, rows, static_cast<int32_t>(config.num_attention_heads),
+                                                   static_cast<int32_t>(config.head_dim));
+  const size_t products = linear_scratch_bytes(rows, std::max(config.hidden_size, config.query_size()));
   const size_t attention_part =
-      arena_bytes_f32(rows * (config.query_size() + 2 * config.key_value_size())) +
-      attention_scratch_bytes(num_threads, rows, static_cast<int32_t>(config.num_attention_heads),
-                              static_cast<int32_t>(config.head_dim));
-  const size_t mlp_part =
-      arena_bytes_f32(rows * 2 * config.intermediate_size) + arena_bytes_f32(rows * config.intermediate_size);
+      arena_bytes_f32(rows * (config.query_size() + 2 * config.key_value_size())) + std::max(attention, products);
+  const size_t mlp_part = arena_bytes_f32(rows * 2 * config.intermediate_size) +
+                          arena_bytes_f32(rows * config.intermediate_size) +
+                          linear_scratch_bytes(rows, std::max(config.hidden_size, config.intermediate_size));
   return arena_bytes_f32(rows * config.hidden_size) + std::max(attention_part, mlp_part);
 }
 

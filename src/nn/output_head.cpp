@@ -20,7 +20,8 @@ void head_argmax(Context& context, int32_t* ids, ConstTensorView hidden, const O
 }
 
 size_t logit_group_scratch_bytes(const WeightView& weight, int64_t rows) {
-  return arena_bytes_f32(std::min(rows, kLogitRows) * weight.out_features);
+  const int64_t at_once = std::min(rows, kLogitRows);
+  return arena_bytes_f32(at_once * weight.out_features) + linear_scratch_bytes(at_once, weight.in_features);
 }
 
 }  // namespace blockdraft

@@ -1,6 +1,8 @@
 // Matrix products with stored weights.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "tensor/context.h"
@@ -17,13 +19,19 @@ namespace blockdraft {
 // The sum runs in an order that depends on in_features alone: a row's result has the same bits whatever the number of
 // rows, their contents, the number of threads, or the weights stacked beside it (docs/architecture.md). Each weight
 // comes out of memory once for all rows of the call.
+// With CpuIsa::avx512_bf16, x is rounded to BF16 for weights in BF16, FP8 and NVFP4 if `rounds` (subnormal numbers
+// count as zero); products and sums are float32 everywhere.
 struct LinearArgs {
   TensorView out;
   ConstTensorView x;
   std::span<const WeightView> weights;
   bool accumulate = false;
+  bool rounds = true;  // false: x stays float32 whatever the instruction set
 };
 void linear(Context& context, const LinearArgs& args);
+
+// Arena bytes that a call with so many rows takes at most, whatever the weights and the instruction set.
+size_t linear_scratch_bytes(int64_t rows, int64_t in_features);
 
 namespace cpu {
 void linear(Context& context, const LinearArgs& args);

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "ops/cpu/linear_slice.h"
+#include "ops/cpu/parallel.h"
 #include "ops/linear.h"
 
 namespace blockdraft::cpu {
@@ -11,6 +12,7 @@ namespace {
 
 constexpr int64_t kLineFeatures = 16;   // output features of a task come in these: a cache line of out
 constexpr int64_t kTasksPerThread = 6;  // few, so that threads seldom meet; enough to even out their speeds
+constexpr int64_t kRoundedAtOnce = 8;   // numbers rounded to BF16 in the time of a multiplication
 
 // How the features of all weights are dealt out. This decides who computes what, never what comes out.
 struct Split {
@@ -42,10 +44,11 @@ Split split(const LinearArgs& args, int num_threads) {
   return {args.weights, std::max<int64_t>(1, lines) * kLineFeatures};
 }
 
-using MultiplySlice = void (*)(const LinearArgs&, const Slice&);
+using MultiplySlice = void (*)(const LinearTask&, const Slice&);
 
 MultiplySlice multiply_for(CpuIsa isa) {
 #if defined(__x86_64__)
+  if (isa >= CpuIsa::avx512_bf16) return multiply_avx512_bf16;
   if (isa >= CpuIsa::avx512) return multiply_avx512;
   if (isa >= CpuIsa::avx2) return multiply_avx2;
 #endif
@@ -53,13 +56,40 @@ MultiplySlice multiply_for(CpuIsa isa) {
   return multiply_portable;
 }
 
+// x as the kernels want it, in memory of the arena.
+LinearTask prepare(Context& context, const LinearArgs& args) {
+  LinearTask task{.args = args};
+#if defined(__x86_64__)
+  if (context.isa < CpuIsa::avx512_bf16 || !args.rounds || std::ranges::none_of(args.weights, takes_bf16)) return task;
+  const int64_t rows = args.x.dim(0);
+  const int64_t in_features = args.x.dim(1);
+  task.bf16_stride = padded_to_bf16_step(in_features);
+  auto* bf16 = reinterpret_cast<uint16_t*>(context.arena->take_f32({rows * task.bf16_stride / 2}).f32());
+  for_each_row(context, rows, in_features / kRoundedAtOnce, [&](int64_t row) {
+    round_avx512_bf16(args.x.row(row), in_features, bf16 + row * task.bf16_stride, task.bf16_stride);
+  });
+  task.bf16 = bf16;
+#endif
+  return task;
+}
+
 }  // namespace
 
 void linear(Context& context, const LinearArgs& args) {
   if (args.x.dim(0) == 0) return;
+  const ArenaScope scope(*context.arena);
+  const LinearTask call = prepare(context, args);
   const Split tasks = split(args, context.threads->num_threads());
-  const auto multiply = multiply_for(context.isa);
-  context.threads->parallel_for(tasks.num_tasks(), [&](int64_t task, int) { multiply(args, tasks.slice(task)); });
+  const auto multiply = multiply_for(args.rounds ? context.isa : std::min(context.isa, CpuIsa::avx512));
+  context.threads->parallel_for(tasks.num_tasks(), [&](int64_t task, int) { multiply(call, tasks.slice(task)); });
 }
 
 }  // namespace blockdraft::cpu
+
+namespace blockdraft {
+
+size_t linear_scratch_bytes(int64_t rows, int64_t in_features) {
+  return arena_bytes_f32(rows * cpu::padded_to_bf16_step(in_features) / 2);
+}
+
+}  // namespace blockdraft

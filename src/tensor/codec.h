@@ -45,7 +45,7 @@ BLOCKDRAFT_UNWATCHED inline float float_from_f16(uint16_t bits) {
 }
 
 // E4M3 "fn": no infinity, largest 448. The NaN codes 0x7F and 0xFF come out as 480: loaders refuse them.
-BLOCKDRAFT_UNWATCHED inline float float_from_f8_e4m3(uint8_t bits) {
+BLOCKDRAFT_UNWATCHED constexpr float float_from_f8_e4m3(uint8_t bits) {
   const uint32_t sign = static_cast<uint32_t>(bits & 0x80u) << 24;
   const uint32_t magnitude = static_cast<uint32_t>(bits & 0x7fu) << 20;
   return bits_as<float>(sign | bits_as<uint32_t>(bits_as<float>(magnitude) * 0x1p120f));

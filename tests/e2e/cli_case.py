@@ -4,6 +4,7 @@ BLOCKDRAFT_BIN names the program, build/*/bin/blockdraft.
 BLOCKDRAFT_SANITIZED=1 says that it was built with sanitizers: limits of time and memory do not apply then.
 """
 
+import functools
 import json
 import os
 import subprocess
@@ -25,6 +26,15 @@ def run(*arguments, stdin=""):
     data = stdin.encode() if isinstance(stdin, str) else stdin
     return subprocess.run([BIN, *map(str, arguments)], input=data, capture_output=True, cwd=ROOT, check=False,
                           timeout=300)
+
+
+@functools.cache
+def recorded_numbers():
+    """Flags for the last kernels of this processor that keep activations in float32, as the recordings did."""
+    for isa in ["avx512", "avx2"]:
+        if run("generate", "--target", TARGET, "--prompt", "x", "--max-tokens", 0, "--cpu-isa", isa).returncode == 0:
+            return ["--cpu-isa", isa]
+    return ["--cpu-isa", "portable"]
 
 
 def objects(text):

@@ -11,7 +11,8 @@ import time
 import unittest
 from pathlib import Path
 
-from cli_case import BIN, DRAFTER, MIB, PAIR, PROMPTS, ROOT, SANITIZED, TARGET, Case, golden_cases, objects, run
+from cli_case import (BIN, DRAFTER, MIB, PAIR, PROMPTS, ROOT, SANITIZED, TARGET, Case, golden_cases, objects,
+                      recorded_numbers, run)
 
 COMMANDS = ["generate", "check", "bench", "inspect", "tokenize"]
 CHECK_KEYS = {"prompts", "tokens", "mismatches", "first_divergence", "acceptance_length", "acceptance_length_all",
@@ -43,7 +44,7 @@ class Help(Case):
 class Generate(Case):
     def test_equals_the_golden_text(self):
         for case in golden_cases()[:3]:
-            done = self.ok("generate", *PAIR, "--prompt", case["prompt"], "--max-tokens", 96)
+            done = self.ok("generate", *PAIR, "--prompt", case["prompt"], "--max-tokens", 96, *recorded_numbers())
             self.assertEqual(done.stdout.decode(), case["output_text"])
             self.assertEqual(done.stderr, b"")
 
@@ -56,7 +57,8 @@ class Generate(Case):
 
     def test_json(self):
         case = golden_cases()[0]
-        done = self.ok("generate", *PAIR, "--prompt", case["prompt"], "--max-tokens", 96, "--json", "--stats")
+        done = self.ok("generate", *PAIR, "--prompt", case["prompt"], "--max-tokens", 96, "--json", "--stats",
+                       *recorded_numbers())
         (found,) = objects(done.stdout)
         self.assertEqual(set(found), GENERATE_KEYS)
         self.assertEqual(found["text"], case["output_text"])
@@ -118,7 +120,7 @@ class Generate(Case):
     def test_stop_text_ends_the_text_before_it(self):
         case = golden_cases()[0]
         done = self.ok("generate", *PAIR, "--prompt", case["prompt"], "--stop", " never there ", "--stop", " - 1) *",
-                       "--json")
+                       "--json", *recorded_numbers())
         (found,) = objects(done.stdout)
         self.assertEqual(found["text"], case["output_text"].split(" - 1) *")[0])
         self.assertEqual(found["finish_reason"], "stop")
@@ -195,7 +197,7 @@ class Check(Case):
     def test_acceptance_is_that_of_the_fixture(self):
         case = golden_cases()[0]
         lengths = case["acceptance_lengths"]["dflash"]
-        found = self.check_json("--prompt", case["prompt"], "--max-tokens", 96)
+        found = self.check_json("--prompt", case["prompt"], "--max-tokens", 96, *recorded_numbers())
         self.assertEqual(found["tokens"], 96)
         self.assertAlmostEqual(found["acceptance_length_all"], 95 / len(lengths))
 

@@ -69,7 +69,7 @@ class BadInput(Case):
         for command in ("generate", "check", "bench"):
             drafter = () if command == "generate" else ("--drafter", DRAFTER)
             prompt = ("--prompts", "demo/prompts.jsonl") if command == "bench" else ("--prompt", "x")
-            self.refused(2, "--cpu-isa is 'sse9', expected portable, avx2 or avx512",
+            self.refused(2, "--cpu-isa is 'sse9', expected portable, avx2, avx512 or avx512_bf16",
                          command, "--target", TARGET, *drafter, *prompt, "--cpu-isa", "sse9")
 
     def test_folders(self):

@@ -1,6 +1,7 @@
 // One fixture folder: what it holds, and what running it gives (tests/golden/README.md describes the format).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -26,7 +27,12 @@ struct Case {
   // I32 or I64; empty if absent.
   std::vector<int32_t> integers(const std::string& name) const;
   WeightView matrix(const std::string& name) const;  // rank 2, borrowed from the file
-  double tolerance() const { return description.value("tolerance", kFloat32Tolerance); }
+  // The case's own, or that of the instruction set's numbers if that is larger.
+  double tolerance(CpuIsa isa, bool has_convolutions = false) const {
+    double numbers = kFloat32Tolerance;
+    if (isa == CpuIsa::avx512_bf16) numbers = has_convolutions ? kBf16ConvolvedTolerance : kBf16Tolerance;
+    return std::max(description.value("tolerance", kFloat32Tolerance), numbers);
+  }
 };
 
 Result<Case> read_case(const std::filesystem::path& folder);

@@ -47,12 +47,18 @@ void Comparison::tokens(const std::string& quantity, std::span<const int32_t> fo
   for (size_t i = 0; i < expected.size(); ++i) {
     if (found[i] == expected[i]) {
       ++num_equal_tokens_;
-    } else if (margins[i] <= error) {
-      ++num_near_ties_;
     } else {
-      problem(fmt::format("{}: token {} is {}, expected {} (margin {:.2g}, error {:.2g})", quantity, i, found[i],
-                          expected[i], margins[i], error));
+      near_tie(fmt::format("{}: token {} is {}, expected {}", quantity, i, found[i], expected[i]),
+               static_cast<double>(margins[i]), error);
     }
+  }
+}
+
+void Comparison::near_tie(const std::string& what, double margin, double error) {
+  if (margin <= error) {
+    ++num_near_ties_;
+  } else {
+    problem(fmt::format("{} (margin {:.2g}, error {:.2g})", what, margin, error));
   }
 }
 

@@ -9,8 +9,10 @@
 
 namespace blockdraft::golden {
 
-// |found - expected| <= tolerance * largest magnitude of the expected tensor; the float32 paths' tolerance.
+// |found - expected| <= tolerance * largest magnitude of the expected tensor.
 inline constexpr double kFloat32Tolerance = 1e-4;
+inline constexpr double kBf16Tolerance = 2e-2;           // where products round their inputs to BF16
+inline constexpr double kBf16ConvolvedTolerance = 4e-2;  // DFlash2: coefficients multiply what sublayers get and give
 
 class Comparison {
  public:
@@ -21,6 +23,8 @@ class Comparison {
   // Tokens must be equal where the margin exceeds the error; the others are counted as near ties.
   void tokens(const std::string& quantity, std::span<const int32_t> found, std::span<const int32_t> expected,
               std::span<const float> margins, double error);
+  // Something else than expected, which may be if the margin does not exceed the error: then it is counted.
+  void near_tie(const std::string& what, double margin, double error);
   void require(const std::string& what, bool holds);
 
   bool passed() const { return problems_.empty() && num_checks_ > 0; }

@@ -19,6 +19,17 @@ namespace {
 constexpr int32_t kMaxPositions = 128;
 enum Slot : int32_t { kGrowing, kFresh, kNumSlots };
 
+// The first `count` rows of tensors with `total` rows.
+struct Rows {
+  size_t count;
+  size_t total;
+
+  template <class T>
+  std::span<const T> of(std::span<const T> values) const {
+    return values.first(values.size() / total * count);
+  }
+};
+
 struct Runner {
   Context& context;
   const Case& fixture;
@@ -57,24 +68,67 @@ struct Runner {
     }
   }
 
-  // Candidates are compared as sets: the reference lists them in another order.
-  double check_candidates(const Recorder& recorder, const std::string& name) {
+  // The first rows of a tensor that a chain has: later ones depend on a pick that was another.
+  double check_rows(const Recorder& recorder, const std::string& name, const std::string& quantity, Rows rows) {
+    if (!fixture.has(name + "." + quantity) || rows.count == 0) return 0;
+    const std::vector<float> expected = fixture.floats(name + "." + quantity);
+    const std::vector<float>& found = recorder.find(quantity)->floats;
+    return comparison.tensor(quantity, rows.of(std::span<const float>(found)),
+                             rows.of(std::span<const float>(expected)));
+  }
+
+  // Candidates are compared as sets: the reference lists them in another order. One may be missing if the smallest of
+  // them is as near to it as the error of logits allows.
+  double check_candidates(const Recorder& recorder, const std::string& name, Rows rows, double error) {
     if (!fixture.has(name + ".candidates")) return 0;
     const auto k = static_cast<size_t>(model.config().dflash2.selector_top_k);
     const std::vector<int32_t> ids = fixture.integers(name + ".candidates");
+    const std::vector<float> logits = fixture.floats(name + ".logits");
+    const size_t columns = logits.size() / (ids.size() / k);
     const std::vector<int32_t>& candidates = recorder.find("candidates")->integers;
     const std::vector<float>& scores = recorder.find("selector_scores")->floats;
     const std::vector<float> expected = fixture.floats(name + ".selector_scores");
-    std::vector<float> found(expected.size());
+    std::vector<float> found = expected;
     comparison.require("candidates of another number", ids.size() == candidates.size());
     for (size_t i = 0; i < std::min(ids.size(), candidates.size()); ++i) {
       const auto row = candidates.begin() + static_cast<int64_t>(i / k * k);
       const auto place = std::find(row, row + static_cast<int64_t>(k), ids[i]);
-      comparison.require(fmt::format("{}: id {} is not among the candidates", name, ids[i]),
-                         place != row + static_cast<int64_t>(k));
-      if (place != row + static_cast<int64_t>(k)) found[i] = scores[static_cast<size_t>(place - candidates.begin())];
+      if (place != row + static_cast<int64_t>(k)) {
+        found[i] = scores[static_cast<size_t>(place - candidates.begin())];
+        continue;
+      }
+      const auto logit = [&](int32_t id) { return logits[i / k * columns + static_cast<size_t>(id)]; };
+      const auto of_row = std::span(ids).subspan(i / k * k, k);
+      const float least = logit(*std::ranges::min_element(of_row, {}, logit));
+      comparison.near_tie(fmt::format("{}: id {} is not among the candidates", name, ids[i]),
+                          static_cast<double>(logit(ids[i]) - least), 2 * error);
     }
-    return comparison.tensor("selector_scores", found, expected);
+    if (rows.count == 0) return 0;
+    return comparison.tensor("selector_scores", rows.of(std::span<const float>(found)),
+                             rows.of(std::span<const float>(expected)));
+  }
+
+  // In a chain (selector, Markov head) each pick depends on those before: up to and with the first other one, but
+  // without it if it had other candidates to pick from.
+  Rows comparable_rows(const Recorder& recorder, const std::string& name, const std::vector<int32_t>& drafts,
+                       const std::vector<int32_t>& expected) const {
+    const Rows all{expected.size(), expected.size()};
+    if (model.config().family == DrafterFamily::dflash || drafts.size() != expected.size()) return all;
+    const auto same = static_cast<size_t>(std::ranges::mismatch(drafts, expected).in1 - drafts.begin());
+    if (same == all.total) return all;
+    return {has_other_candidates(recorder, name, same) ? same : same + 1, all.total};
+  }
+
+  bool has_other_candidates(const Recorder& recorder, const std::string& name, size_t row) const {
+    if (!fixture.has(name + ".candidates")) return false;
+    const auto sorted_row = [&](std::vector<int32_t> ids) {
+      const auto k = static_cast<ptrdiff_t>(model.config().dflash2.selector_top_k);
+      std::vector<int32_t> of_row(ids.begin() + static_cast<ptrdiff_t>(row) * k,
+                                  ids.begin() + static_cast<ptrdiff_t>(row + 1) * k);
+      std::ranges::sort(of_row);
+      return of_row;
+    };
+    return sorted_row(recorder.find("candidates")->integers) != sorted_row(fixture.integers(name + ".candidates"));
   }
 
   // What one block computes, compared with the fixture's `name`.
@@ -87,12 +141,16 @@ struct Runner {
     BLOCKDRAFT_TRY(model.propose(recorded, {&request, 1}, {drafts, {&width, 1}}));
     if (request.slot == kFresh) check_context(recorder, name);
     check(recorder, name, "hidden");
-    check_if_there(recorder, name, "confidence_logits");
-    const double error = std::max({check(recorder, name, "logits"), check_if_there(recorder, name, "corrected_logits"),
-                                   check_candidates(recorder, name)});
     comparison.require("some drafts were withheld", width == request.width);
-    comparison.tokens(name + ".drafts", drafts, fixture.integers(name + ".drafts"), fixture.floats(name + ".margin"),
-                      error);
+    const std::vector<int32_t> expected = fixture.integers(name + ".drafts");
+    const std::vector<float> margins = fixture.floats(name + ".margin");
+    const Rows rows = comparable_rows(recorder, name, drafts, expected);
+    check_rows(recorder, name, "confidence_logits", rows);
+    const double logit_error = check(recorder, name, "logits");
+    const double error = std::max({logit_error, check_rows(recorder, name, "corrected_logits", rows),
+                                   check_candidates(recorder, name, rows, logit_error)});
+    comparison.tokens(name + ".drafts", rows.of(std::span<const int32_t>(drafts)),
+                      rows.of(std::span<const int32_t>(expected)), rows.of(std::span<const float>(margins)), error);
     return {};
   }
 };
@@ -139,7 +197,8 @@ Result<Comparison> run_drafter_case(Context& context, const Case& fixture) {
   BLOCKDRAFT_ASSIGN(
       const std::unique_ptr<DraftModel> model,
       DraftModel::load(fixture.folder, config, target, {.max_sequences = kNumSlots, .max_positions = kMaxPositions}));
-  Runner runner{context, fixture, *model, fixture.floats("features"), Comparison(fixture.tolerance())};
+  Runner runner{context, fixture, *model, fixture.floats("features"),
+                Comparison(fixture.tolerance(context.isa, config.family == DrafterFamily::dflash2))};
   BLOCKDRAFT_TRY(check_dequantized(fixture, runner.comparison));
   const std::vector<int32_t> lengths = fixture.integers("context_lengths");
   const std::vector<int32_t> anchors = fixture.integers("anchors");

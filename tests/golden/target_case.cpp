@@ -66,15 +66,16 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-Status check_greedy(const Case& fixture, Target& target, double error, Comparison& comparison) {
+Status check_greedy(const Case& fixture, Target& target, CpuIsa isa, double error, Comparison& comparison) {
   const std::vector<int32_t> expected = fixture.integers("greedy_after_16");
   std::vector<int32_t> prompt = fixture.integers("input_ids");
   prompt.resize(16);
   target.reset(0);
   BLOCKDRAFT_ASSIGN(
       const auto engine,
-      TokenEngine::open(target, nullptr,
-                        {.threads = 1, .max_positions = kMaxPositions, .num_choices = target.lm_head().out_features}));
+      TokenEngine::open(
+          target, nullptr,
+          {.threads = 1, .isa = isa, .max_positions = kMaxPositions, .num_choices = target.lm_head().out_features}));
   const TokenRequest request{.prompt_ids = prompt, .max_tokens = static_cast<int64_t>(expected.size())};
   BLOCKDRAFT_ASSIGN(const std::vector<TokenResult> results, engine->run({&request, 1}));
   // Only the smallest margin of the continuation is recorded; it stands for each of them.
@@ -96,7 +97,7 @@ Result<Comparison> run_target_case(Context& context, const Case& fixture) {
   }
   std::ranges::reverse(tap_layer_ids);  // any order is allowed
 
-  Comparison comparison(fixture.tolerance());
+  Comparison comparison(fixture.tolerance(context.isa));
   const std::vector<int32_t> ids = fixture.integers("input_ids");
   const Outputs whole = teacher_force(context, *target, ids, tap_layer_ids, ids.size());
   const double error = comparison.tensor("logits", whole.logits, fixture.floats("logits"));
@@ -112,7 +113,7 @@ Result<Comparison> run_target_case(Context& context, const Case& fixture) {
     comparison.require(fmt::format("taps in passes of {} rows have other bits than in one pass", piece),
                        same_bits(pieces.taps, whole.taps));
   }
-  BLOCKDRAFT_TRY(check_greedy(fixture, *target, error, comparison));
+  BLOCKDRAFT_TRY(check_greedy(fixture, *target, context.isa, error, comparison));
   return comparison;
 }
 

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "checkpoint/config_reader.h"
 #include "property/pairs.h"
+#include "support/op_context.h"
 #include "support/take.h"
 
 namespace blockdraft::test {
@@ -66,7 +67,9 @@ int expect_cycles(const GoldenText& golden, const TokenResult& result) {
 }
 
 TEST(DemoPair, GivesTheTextsAndCyclesOfTheReference) {
-  Decoder decoder(demo_target(), demo_drafter(), options(4));
+  TokenEngineOptions as_recorded = options(4);
+  as_recorded.isa = float32_isa();
+  Decoder decoder(demo_target(), demo_drafter(), as_recorded);
   std::vector<TokenRequest> requests;
   for (const GoldenText& golden : golden_texts()) {
     requests.push_back({.prompt_ids = golden.prompt_ids,

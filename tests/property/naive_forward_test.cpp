@@ -23,7 +23,7 @@ constexpr double kTolerance = 1e-4;
 
 // The engine's own logits after `ids`, which come in passes of `piece` rows.
 std::vector<float> engine_logits(Target& target, std::span<const int32_t> ids, size_t piece) {
-  OpContext context(1, size_t{64} << 20);
+  OpContext context(1, size_t{64} << 20, float32_isa());
   const OutputHead head{.weight = target.lm_head(), .num_choices = target.lm_head().out_features};
   Matrix hidden(1, target.config().transformer.hidden_size);
   target.reset(0);
@@ -88,7 +88,8 @@ void expect_naive(const std::filesystem::path& folder, const std::vector<int32_t
 TEST(NaiveForward, EqualsPlainDecodingOfATinyTarget) {
   constexpr int64_t kCount = 40;
   for (const int64_t prompt_length : {1, 30}) {
-    const PlainTexts texts = plain_texts(TinyPair::get().target(), {random_prompt(41, prompt_length)}, kCount);
+    const PlainTexts texts =
+        plain_texts(TinyPair::get().target(), {random_prompt(41, prompt_length)}, kCount, float32_isa());
     expect_naive(TinyPair::get().target(), texts.front(), kCount, 256);
     expect_naive(TinyPair::get().target(), texts.front(), 3, 1);
   }
@@ -99,7 +100,7 @@ TEST(NaiveForward, EqualsPlainDecodingOfTheDemoTarget) {
   const Json golden =
       take(read_json_file(std::filesystem::path(BLOCKDRAFT_SOURCE_DIR) / "tests/golden/demo_generate.json"));
   const auto prompt = golden["cases"][0]["prompt_ids"].get<std::vector<int32_t>>();
-  const PlainTexts texts = plain_texts(demo_target(), {prompt}, kCount);
+  const PlainTexts texts = plain_texts(demo_target(), {prompt}, kCount, float32_isa());
   expect_naive(demo_target(), texts.front(), kCount, 256);
 }
 

@@ -30,10 +30,10 @@ std::vector<int32_t> random_prompt(uint32_t seed, int64_t length) {
 }
 
 PlainTexts plain_texts(const std::filesystem::path& target, const std::vector<std::vector<int32_t>>& prompts,
-                       int64_t length) {
+                       int64_t length, CpuIsa isa) {
   size_t longest = 0;
   for (const auto& prompt : prompts) longest = std::max(longest, prompt.size());
-  Decoder plain(target, {.threads = 2, .max_positions = static_cast<int64_t>(longest) + length});
+  Decoder plain(target, {.threads = 2, .isa = isa, .max_positions = static_cast<int64_t>(longest) + length});
   PlainTexts texts;
   for (const auto& prompt : prompts) {
     const TokenResult result = plain.run(TokenRequest{.prompt_ids = prompt, .max_tokens = length});

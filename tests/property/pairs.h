@@ -37,7 +37,7 @@ std::vector<int32_t> random_prompt(uint32_t seed, int64_t length);
 
 // Each prompt followed by `length` ids of plain decoding, one request at a time.
 PlainTexts plain_texts(const std::filesystem::path& target, const std::vector<std::vector<int32_t>>& prompts,
-                       int64_t length);
+                       int64_t length, CpuIsa isa = best_cpu_isa());
 
 // What a request must give whose prompt is the beginning of `text`, by the definition: the plain text up to the first
 // stop id, and not beyond max_tokens.

@@ -9,6 +9,7 @@
 
 #include "property/pairs.h"
 #include "support/naive_target.h"
+#include "support/op_context.h"
 
 namespace blockdraft::test {
 namespace {
@@ -56,13 +57,17 @@ class KeepsTaps : public DraftSource {
 TEST(Taps, FieldFault1_AreOfTheLayersAndPositionsAsked) {
   constexpr int64_t kPrompt = 300;  // two passes
   constexpr int64_t kText = 40;
-  const PlainTexts texts = plain_texts(TinyPair::get().target(), {random_prompt(61, kPrompt)}, kText);
+  const PlainTexts texts = plain_texts(TinyPair::get().target(), {random_prompt(61, kPrompt)}, kText, float32_isa());
   const std::vector<int32_t>& text = texts[0];
   const std::vector<Rows> stream = NaiveTarget(TinyPair::get().target()).residual_stream(text);
   for (const std::vector<int32_t>& layer_ids : std::vector<std::vector<int32_t>>{{2, 0}, {3, -1, 1}, {3}, {0}}) {
     KeepsTaps* source = nullptr;
     Decoder decoder(TinyPair::get().target(),
-                    {.threads = 1, .max_positions = kPrompt + kText, .max_width = 6, .num_choices = kTinyVocab},
+                    {.threads = 1,
+                     .isa = float32_isa(),
+                     .max_positions = kPrompt + kText,
+                     .max_width = 6,
+                     .num_choices = kTinyVocab},
                     [&](const Target&) -> std::unique_ptr<DraftSource> {
                       auto made = std::make_unique<KeepsTaps>(layer_ids, kPrompt,
                                                               std::vector<int32_t>(text.begin() + kPrompt, text.end()));

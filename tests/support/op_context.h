@@ -1,6 +1,7 @@
 // What an op needs to run in a test, and comparisons of what it wrote.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -23,12 +24,16 @@ inline CpuIsa isa_under_test() {
   std::exit(1);
 }
 
+// The last instruction set of this processor whose kernels keep activations in float32: their results differ from
+// definitions and recordings by the order of sums alone.
+inline CpuIsa float32_isa() { return std::min(best_cpu_isa(), CpuIsa::avx512); }
+
 class OpContext {
  public:
-  explicit OpContext(int num_threads = 1, size_t arena_bytes = size_t{16} << 20)
+  explicit OpContext(int num_threads = 1, size_t arena_bytes = size_t{16} << 20, CpuIsa isa = isa_under_test())
       : pool_(num_threads),
         arena_(Buffer::allocate(arena_bytes, "test arena").value()),
-        context_{&pool_, &arena_, isa_under_test()} {}
+        context_{&pool_, &arena_, isa} {}
   operator Context&() { return context_; }  // NOLINT(google-explicit-constructor)
   Context* operator->() { return &context_; }
 

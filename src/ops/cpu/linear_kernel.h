@@ -1,8 +1,8 @@
 // linear() in terms of a Simd struct (simd_avx512.h). Included between BLOCKDRAFT_TARGET_BEGIN and _END, in one file
 // per instruction set: everything is local to it.
 //
-// A sum over k runs in Simd::kLanes partial sums: lane j takes k = j, j + kLanes, ... in sequence with one rounding a
-// step; then the lanes are added in a fixed tree. A weight is expanded in registers for up to kMaxRows rows of x.
+// Columns are taken Simd::kStep at a time. A sum over k runs in the lanes of a Simd::Sum, each adding its columns in
+// sequence; then the lanes are added in a fixed tree. A weight is expanded in registers for up to kMaxRows rows of x.
 #pragma once
 
 namespace blockdraft::cpu {
@@ -11,19 +11,24 @@ namespace {
 constexpr int64_t kFeatures = 4;       // output features worked on together
 constexpr int64_t kRowsOfX = 48;       // of these rows x stays in the second-level cache while features pass
 constexpr int64_t kTileFeatures = 32;  // whose weights stay in the second-level cache while rows pass
-constexpr int64_t kMaxLanes = 16;
+constexpr int64_t kMaxStepBytes = 256;
+constexpr int64_t kMaxExpanded = 4096;  // columns that are expanded into memory: these stay in the first-level cache
 
-// The codes of one output feature: at(k) are elements [k, k + kLanes) over kUnit, partly(k, count) the same with zeros
-// behind the first count.
+// The codes of one output feature: at(k) are elements [k, k + kStep) over unit(), partly(k, count) the same with zeros
+// behind the first count. If kScalesSums, the sums over each kScaleBlock columns get scale(k). If kIsCostly, so much
+// work is in at() that many rows had better share it.
 template <class Simd, auto kFromCodes, int64_t kCodeBytes>
 struct PlainCodes {
-  static constexpr float kUnit = 1.0f;
+  static constexpr bool kScalesSums = false;
+  static constexpr bool kIsCostly = false;
   const std::byte* codes;
 
   PlainCodes(const WeightView& weight, int64_t feature) : codes(weight.row(feature)) {}
+  static float unit() { return 1.0f; }
   auto at(int64_t k) const { return kFromCodes(codes + k * kCodeBytes); }
   auto partly(int64_t k, int64_t count) const {
-    std::byte copy[kMaxLanes * kCodeBytes] = {};
+    static_assert(Simd::kStep * kCodeBytes <= kMaxStepBytes);
+    std::byte copy[kMaxStepBytes] = {};
     std::memcpy(copy, codes + k * kCodeBytes, static_cast<size_t>(count * kCodeBytes));
     return kFromCodes(copy);
   }
@@ -31,47 +36,9 @@ struct PlainCodes {
 
 template <class Simd>
 struct F8Codes : PlainCodes<Simd, Simd::from_f8, 1> {
-  static constexpr float kUnit = Simd::kF8Unit;
   using PlainCodes<Simd, Simd::from_f8, 1>::PlainCodes;
+  static float unit() { return Simd::kF8Unit; }
 };
-
-template <class Simd>
-struct BlockScaledF8Codes {
-  static constexpr float kUnit = Simd::kF8Unit;
-  F8Codes<Simd> codes;
-  const float* scales;
-
-  BlockScaledF8Codes(const WeightView& weight, int64_t feature)
-      : codes(weight, feature), scales(weight.block_scales_of(feature)) {}
-  auto scale(int64_t k) const { return Simd::broadcast(scales[k / kScaleBlock]); }
-  auto at(int64_t k) const { return Simd::multiply(codes.at(k), scale(k)); }
-  auto partly(int64_t k, int64_t count) const { return Simd::multiply(codes.partly(k, count), scale(k)); }
-};
-
-template <class Simd>
-struct Nvfp4Codes {
-  static constexpr float kUnit = 1.0f;
-  static_assert(kScaleGroup % Simd::kLanes == 0);
-  const std::byte* codes;
-  const std::byte* group_scales;
-  float global_scale;
-
-  Nvfp4Codes(const WeightView& weight, int64_t feature)
-      : codes(weight.row(feature)), group_scales(weight.group_scales_of(feature)), global_scale(weight.global_scale) {}
-  auto at(int64_t k) const {
-    const float scale = float_from_f8_e4m3(load_unaligned<uint8_t>(group_scales + k / kScaleGroup));
-    return Simd::multiply(Simd::multiply(Simd::from_e2m1(codes + k / 2), Simd::broadcast(scale)),
-                          Simd::broadcast(global_scale));
-  }
-  auto partly(int64_t, int64_t) const { return Simd::zero(); }  // in_features is a multiple of kScaleGroup
-};
-
-template <class Simd>
-auto load_partly(const float* address, int64_t count) {
-  float copy[kMaxLanes] = {};
-  std::memcpy(copy, address, static_cast<size_t>(count) * sizeof(float));
-  return Simd::load(copy);
-}
 
 // What a finished sum of a feature becomes.
 struct Finish {
@@ -81,10 +48,18 @@ struct Finish {
   bool accumulate;
 
   void operator()(float* out, __m128 sums, int64_t feature, int64_t count) const {
-    alignas(16) float values[kFeatures];
-    _mm_store_ps(values, sums);
+    __m128 values = _mm_mul_ps(sums, _mm_set1_ps(unit));
+    if (count == kFeatures) {
+      if (row_scales != nullptr) values = _mm_mul_ps(values, _mm_loadu_ps(row_scales + feature));
+      if (bias != nullptr) values = _mm_add_ps(values, _mm_loadu_ps(bias + feature));
+      if (accumulate) values = _mm_add_ps(_mm_loadu_ps(out), values);
+      _mm_storeu_ps(out, values);
+      return;
+    }
+    alignas(16) float few[kFeatures];
+    _mm_store_ps(few, values);
     for (int64_t n = 0; n < count; ++n) {
-      float value = values[n] * unit;
+      float value = few[n];
       if (row_scales != nullptr) value *= row_scales[feature + n];
       if (bias != nullptr) value += bias[feature + n];
       out[n] = accumulate ? out[n] + value : value;
@@ -92,95 +67,168 @@ struct Finish {
   }
 };
 
-// kRows rows of x from first_row on with up to kFeatures features from first + n on.
-template <class Simd, class Codes, int kRows>
-void multiply_block(const LinearArgs& args, const Slice& slice, int64_t n, int64_t first_row) {
-  const int64_t count = slice.count - n < kFeatures ? slice.count - n : kFeatures;
-  const int64_t feature = slice.first + n;
-  // A block with fewer features repeats its last one: the sums are not used, but must not be slow ones.
-  const auto codes_of = [&](int64_t i) { return Codes(slice.weight, feature + (i < count ? i : count - 1)); };
-  const Codes codes[kFeatures] = {codes_of(0), codes_of(1), codes_of(2), codes_of(3)};
-  const float* x = args.x.row(first_row);
-  const int64_t x_stride = args.x.row_stride;
-  const int64_t in_features = slice.weight.in_features;
+// x as the kernel reads it, rows from some row on.
+template <class X>
+struct RowsOfX {
+  const X* first;
+  int64_t stride;
+};
 
-  typename Simd::Vec sums[kRows][kFeatures];
-  for (int r = 0; r < kRows; ++r) {
-    for (int64_t i = 0; i < kFeatures; ++i) sums[r][i] = Simd::zero();
+template <class X>
+RowsOfX<X> rows_of(const LinearTask& task) {
+  if constexpr (std::is_same_v<X, float>) {
+    return {task.args.x.row(0), task.args.x.row_stride};
+  } else {
+    return {task.bf16, task.bf16_stride};
   }
-  int64_t k = 0;
-  for (; k + Simd::kLanes <= in_features; k += Simd::kLanes) {
-    const typename Simd::Vec w[kFeatures] = {codes[0].at(k), codes[1].at(k), codes[2].at(k), codes[3].at(k)};
+}
+
+// sums[r][i] += products of row r of x and feature i over columns [begin, end).
+template <class Simd, class Codes, int kRows>
+inline void add_products(typename Simd::Sum (&sums)[kRows][kFeatures], const Codes (&codes)[kFeatures],
+                         RowsOfX<typename Simd::X> x, int64_t begin, int64_t end) {
+  int64_t k = begin;
+  for (; k + Simd::kStep <= end; k += Simd::kStep) {
+    const typename Simd::Value w[kFeatures] = {codes[0].at(k), codes[1].at(k), codes[2].at(k), codes[3].at(k)};
     for (int r = 0; r < kRows; ++r) {
-      const auto value = Simd::load(x + r * x_stride + k);
+      const auto value = Simd::load(x.first + r * x.stride + k);
       for (int64_t i = 0; i < kFeatures; ++i) sums[r][i] = Simd::multiply_add(w[i], value, sums[r][i]);
     }
   }
-  if (k < in_features) {
-    const int64_t rest = in_features - k;
+  if (k < end) {
+    const int64_t rest = end - k;
     for (int r = 0; r < kRows; ++r) {
-      const auto value = load_partly<Simd>(x + r * x_stride + k, rest);
+      const auto value = Simd::load_partly(x.first + r * x.stride + k, rest);
       for (int64_t i = 0; i < kFeatures; ++i) {
         sums[r][i] = Simd::multiply_add(codes[i].partly(k, rest), value, sums[r][i]);
       }
     }
   }
-  const Finish finish{Codes::kUnit, slice.weight.row_scales, slice.weight.bias, args.accumulate};
+}
+
+template <class Simd, int kRows>
+inline void set_zero(typename Simd::Sum (&sums)[kRows][kFeatures]) {
   for (int r = 0; r < kRows; ++r) {
-    finish(args.out.row(first_row + r) + slice.column + n,
-           Simd::sum_lanes(sums[r][0], sums[r][1], sums[r][2], sums[r][3]), feature, count);
+    for (int64_t i = 0; i < kFeatures; ++i) sums[r][i] = Simd::zero();
   }
 }
 
-// multiply_block for a number of rows known at run time, 1 to kRows.
+// The same over all columns, each kScaleBlock of them with its scale.
 template <class Simd, class Codes, int kRows>
-void multiply_rows(const LinearArgs& args, const Slice& slice, int64_t n, int64_t first_row, int64_t rows) {
-  if constexpr (kRows > 1) {
-    if (rows < kRows) return multiply_rows<Simd, Codes, kRows - 1>(args, slice, n, first_row, rows);
-  }
-  multiply_block<Simd, Codes, kRows>(args, slice, n, first_row);
-}
-
-// Rows [begin, end) of x with up to kFeatures features, in blocks of nearly the same number of rows.
-template <class Simd, class Codes>
-void multiply_features(const LinearArgs& args, const Slice& slice, int64_t n, int64_t begin, int64_t end) {
-  int64_t blocks = (end - begin + Simd::kMaxRows - 1) / Simd::kMaxRows;
-  for (int64_t row = begin; row < end; --blocks) {
-    const int64_t rows = (end - row + blocks - 1) / blocks;
-    multiply_rows<Simd, Codes, Simd::kMaxRows>(args, slice, n, row, rows);
-    row += rows;
-  }
-}
-
-// A few features at a time for all rows, so that their weights come out of memory once.
-template <class Simd, class Codes>
-void multiply_slice(const LinearArgs& args, const Slice& slice) {
-  const int64_t num_rows = args.x.dim(0);
-  for (int64_t tile = 0; tile < slice.count; tile += kTileFeatures) {
-    const int64_t tile_end = tile + kTileFeatures < slice.count ? tile + kTileFeatures : slice.count;
-    for (int64_t begin = 0; begin < num_rows; begin += kRowsOfX) {
-      const int64_t end = begin + kRowsOfX < num_rows ? begin + kRowsOfX : num_rows;
-      for (int64_t n = tile; n < tile_end; n += kFeatures) multiply_features<Simd, Codes>(args, slice, n, begin, end);
+inline void add_scaled_products(typename Simd::Sum (&sums)[kRows][kFeatures], const Codes (&codes)[kFeatures],
+                                RowsOfX<typename Simd::X> x, int64_t in_features) {
+  for (int64_t begin = 0; begin < in_features; begin += kScaleBlock) {
+    typename Simd::Sum part[kRows][kFeatures];
+    set_zero<Simd>(part);
+    add_products<Simd>(part, codes, x, begin, begin + kScaleBlock < in_features ? begin + kScaleBlock : in_features);
+    for (int64_t i = 0; i < kFeatures; ++i) {
+      const auto scale = codes[i].scale(begin);
+      for (int r = 0; r < kRows; ++r) sums[r][i] = Simd::add_scaled(part[r][i], scale, sums[r][i]);
     }
   }
 }
 
-template <class Simd>
-void multiply(const LinearArgs& args, const Slice& slice) {
-  switch (slice.weight.dtype) {
-    case DType::f32:
-      return multiply_slice<Simd, PlainCodes<Simd, Simd::from_f32, 4>>(args, slice);
-    case DType::f16:
-      return multiply_slice<Simd, PlainCodes<Simd, Simd::from_f16, 2>>(args, slice);
-    case DType::bf16:
-      return multiply_slice<Simd, PlainCodes<Simd, Simd::from_bf16, 2>>(args, slice);
-    case DType::f8_e4m3:
-      if (slice.weight.block_scales != nullptr) return multiply_slice<Simd, BlockScaledF8Codes<Simd>>(args, slice);
-      return multiply_slice<Simd, F8Codes<Simd>>(args, slice);
-    case DType::u8:
-      return multiply_slice<Simd, Nvfp4Codes<Simd>>(args, slice);
-    default:
-      CHECK(false);
+// Features [first + n, first + n + count) of a slice, count at most kFeatures, with rows of x.
+template <class Simd, class Codes>
+struct Block {
+  const LinearTask& task;
+  const Slice& slice;
+  int64_t n;
+  int64_t count;
+  const Codes (&codes)[kFeatures];
+  int64_t columns;
+  float unit;
+
+  RowsOfX<typename Simd::X> rows_from(int64_t row) const {
+    const auto x = rows_of<typename Simd::X>(task);
+    return {x.first + row * x.stride, x.stride};
+  }
+};
+
+// kRows rows of x from first_row on.
+template <int kRows, class Simd, class Codes>
+void multiply_block(const Block<Simd, Codes>& block, int64_t first_row) {
+  typename Simd::Sum sums[kRows][kFeatures];
+  set_zero<Simd>(sums);
+  if constexpr (Codes::kScalesSums) {
+    add_scaled_products<Simd>(sums, block.codes, block.rows_from(first_row), block.columns);
+  } else {
+    add_products<Simd>(sums, block.codes, block.rows_from(first_row), 0, block.columns);
+  }
+  const LinearArgs& args = block.task.args;
+  const Finish finish{block.unit, block.slice.weight.row_scales, block.slice.weight.bias, args.accumulate};
+  for (int r = 0; r < kRows; ++r) {
+    finish(args.out.row(first_row + r) + block.slice.column + block.n,
+           Simd::sum_lanes(sums[r][0], sums[r][1], sums[r][2], sums[r][3]), block.slice.first + block.n, block.count);
+  }
+}
+
+// multiply_block for a number of rows known at run time, 1 to kRows.
+template <int kRows, class Simd, class Codes>
+void multiply_rows(const Block<Simd, Codes>& block, int64_t first_row, int64_t rows) {
+  if constexpr (kRows > 1) {
+    if (rows < kRows) return multiply_rows<kRows - 1>(block, first_row, rows);
+  }
+  multiply_block<kRows>(block, first_row);
+}
+
+// Rows [begin, end) of x, in blocks of nearly the same number of rows.
+template <class Simd, class Codes>
+void multiply_all_rows(const Block<Simd, Codes>& block, int64_t begin, int64_t end) {
+  int64_t blocks = (end - begin + Simd::kMaxRows - 1) / Simd::kMaxRows;
+  for (int64_t row = begin; row < end; --blocks) {
+    const int64_t rows = (end - row + blocks - 1) / blocks;
+    multiply_rows<Simd::kMaxRows>(block, row, rows);
+    row += rows;
+  }
+}
+
+// multiply_all_rows, the codes expanded into memory first: the same values, and so the same sums.
+template <class Simd, class Codes>
+void multiply_expanded(const Block<Simd, Codes>& block, int64_t begin, int64_t end) {
+  alignas(64) typename Simd::X values[kFeatures][kMaxExpanded];
+  const int64_t whole = block.columns / Simd::kStep * Simd::kStep;
+  int64_t columns = whole;
+  for (int64_t i = 0; i < kFeatures; ++i) {
+    for (int64_t k = 0; k < whole; k += Simd::kStep) Simd::store(values[i] + k, block.codes[i].at(k));
+  }
+  if (whole < block.columns) {
+    columns += Simd::kStep;
+    for (int64_t i = 0; i < kFeatures; ++i) {
+      Simd::store(values[i] + whole, block.codes[i].partly(whole, block.columns - whole));
+    }
+  }
+  using Expanded = typename Simd::Expanded;
+  const Expanded codes[kFeatures] = {Expanded(values[0]), Expanded(values[1]), Expanded(values[2]),
+                                     Expanded(values[3])};
+  multiply_all_rows(Block<Simd, Expanded>{block.task, block.slice, block.n, block.count, codes, columns, block.unit},
+                    begin, end);
+}
+
+// A block with fewer features repeats its last one: the sums are not used, but must not be slow ones.
+template <class Simd, class Codes>
+void multiply_features(const LinearTask& task, const Slice& slice, int64_t n, int64_t begin, int64_t end) {
+  const int64_t count = slice.count - n < kFeatures ? slice.count - n : kFeatures;
+  const auto codes_of = [&](int64_t i) { return Codes(slice.weight, slice.first + n + (i < count ? i : count - 1)); };
+  const Codes codes[kFeatures] = {codes_of(0), codes_of(1), codes_of(2), codes_of(3)};
+  const int64_t columns = slice.weight.in_features;
+  const Block<Simd, Codes> block{task, slice, n, count, codes, columns, codes[0].unit()};
+  if constexpr (Codes::kIsCostly) {
+    if (end - begin > Simd::kMaxRows && columns <= kMaxExpanded) return multiply_expanded(block, begin, end);
+  }
+  multiply_all_rows(block, begin, end);
+}
+
+// A few features at a time for all rows, so that their weights come out of memory once.
+template <class Simd, class Codes>
+void multiply_slice(const LinearTask& task, const Slice& slice) {
+  const int64_t num_rows = task.args.x.dim(0);
+  for (int64_t tile = 0; tile < slice.count; tile += kTileFeatures) {
+    const int64_t tile_end = tile + kTileFeatures < slice.count ? tile + kTileFeatures : slice.count;
+    for (int64_t begin = 0; begin < num_rows; begin += kRowsOfX) {
+      const int64_t end = begin + kRowsOfX < num_rows ? begin + kRowsOfX : num_rows;
+      for (int64_t n = tile; n < tile_end; n += kFeatures) multiply_features<Simd, Codes>(task, slice, n, begin, end);
+    }
   }
 }
 

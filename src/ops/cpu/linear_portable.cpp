@@ -74,7 +74,8 @@ void multiply_block(const LinearArgs& args, const Slice& slice, int64_t first_ro
 
 }  // namespace
 
-void multiply_portable(const LinearArgs& args, const Slice& slice) {
+void multiply_portable(const LinearTask& task, const Slice& slice) {
+  const LinearArgs& args = task.args;
   for (int64_t n = 0; n < slice.count; n += kFeatures) {
     const Slice part{slice.weight, slice.first + n, std::min(kFeatures, slice.count - n), slice.column + n};
     for (int64_t r = 0; r < args.x.dim(0); r += kRowsOfX) {

@@ -1,6 +1,8 @@
 // A task of linear(): some output features of one weight, for all rows. One function an instruction set.
 #pragma once
 
+#include <cstdint>
+
 #include "ops/linear.h"
 
 namespace blockdraft::cpu {
@@ -13,12 +15,35 @@ struct Slice {
   int64_t column;
 };
 
+// A call of linear() as its tasks see it: beside x itself, x as the kernels of an instruction set want it.
+struct LinearTask {
+  const LinearArgs& args;
+  const uint16_t* bf16 = nullptr;  // [rows, bf16_stride], the columns behind in_features zero; null: not needed
+  int64_t bf16_stride = 0;
+};
+
 // Writes the slice's columns of args.out as ops/linear.h says. The order of a sum depends on the function and on
 // in_features alone.
-void multiply_portable(const LinearArgs& args, const Slice& slice);
+void multiply_portable(const LinearTask& task, const Slice& slice);
 #if defined(__x86_64__)
-void multiply_avx2(const LinearArgs& args, const Slice& slice);
-void multiply_avx512(const LinearArgs& args, const Slice& slice);
+void multiply_avx2(const LinearTask& task, const Slice& slice);
+void multiply_avx512(const LinearTask& task, const Slice& slice);
+// Takes x in BF16 for weights of takes_bf16.
+void multiply_avx512_bf16(const LinearTask& task, const Slice& slice);
+
+// bf16[0, padded) = values[0, count) to nearest even (subnormal numbers become zero), then zeros.
+void round_avx512_bf16(const float* values, int64_t count, uint16_t* bf16, int64_t padded);
 #endif
+
+// Weights whose codes are BF16 exactly: each product in it is exact in float32.
+inline bool takes_bf16(const WeightView& weight) {
+  return weight.dtype == DType::bf16 || weight.dtype == DType::f8_e4m3 || weight.dtype == DType::u8;
+}
+
+inline constexpr int64_t kBf16Step = 64;  // columns that the BF16 kernels take at once; rows of BF16 are padded to it
+
+inline int64_t padded_to_bf16_step(int64_t in_features) {
+  return (in_features + kBf16Step - 1) / kBf16Step * kBf16Step;
+}
 
 }  // namespace blockdraft::cpu

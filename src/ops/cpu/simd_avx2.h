@@ -6,12 +6,20 @@ namespace {
 
 struct Avx2 {
   using Vec = __m256;
-  static constexpr int64_t kLanes = 8;
+  using X = float;  // what a row of x is made of; a step of it, of weights, and of sums is a Vec
+  using Value = Vec;
+  using Sum = Vec;
+  static constexpr int64_t kStep = 8;
   static constexpr int kMaxRows = 2;  // 8 sums, 4 weights and a value fit into 16 registers
 
   static Vec zero() { return _mm256_setzero_ps(); }
   static Vec broadcast(float value) { return _mm256_set1_ps(value); }
   static Vec load(const float* address) { return _mm256_loadu_ps(address); }
+  static Vec load_partly(const float* address, int64_t count) {
+    float copy[kStep] = {};
+    std::memcpy(copy, address, static_cast<size_t>(count) * sizeof(float));
+    return load(copy);
+  }
   static Vec multiply(Vec a, Vec b) { return _mm256_mul_ps(a, b); }
   static Vec multiply_add(Vec a, Vec b, Vec sum) { return _mm256_fmadd_ps(a, b, sum); }
 

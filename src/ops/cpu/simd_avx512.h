@@ -7,16 +7,24 @@ namespace {
 
 struct Avx512 {
   using Vec = __m512;
-  static constexpr int64_t kLanes = 16;
+  using X = float;  // what a row of x is made of; a step of it, of weights, and of sums is a Vec
+  using Value = Vec;
+  using Sum = Vec;
+  static constexpr int64_t kStep = 16;
   static constexpr int kMaxRows = 6;  // rows x 4 features of sums, 4 weights and a value fit into 32 registers
 
   static Vec zero() { return _mm512_setzero_ps(); }
   static Vec broadcast(float value) { return _mm512_set1_ps(value); }
   static Vec load(const float* address) { return _mm512_loadu_ps(address); }
+  static Vec load_partly(const float* address, int64_t count) {
+    float copy[kStep] = {};
+    std::memcpy(copy, address, static_cast<size_t>(count) * sizeof(float));
+    return load(copy);
+  }
   static Vec multiply(Vec a, Vec b) { return _mm512_mul_ps(a, b); }
   static Vec multiply_add(Vec a, Vec b, Vec sum) { return _mm512_fmadd_ps(a, b, sum); }
 
-  // kLanes codes to float32, exactly; kF8Unit times less for E4M3.
+  // kStep codes to float32, exactly; kF8Unit times less for E4M3.
   static constexpr float kF8Unit = 256.0f;
   static Vec from_f32(const std::byte* codes) { return _mm512_loadu_ps(codes); }
   static Vec from_f16(const std::byte* codes) {

@@ -120,6 +120,7 @@ class Dump : public ::testing::TestWithParam<std::string> {
     Engine engine = take(Engine::open({.target = kTarget,
                                        .drafter = drafter_of(GetParam()),
                                        .threads = 2,
+                                       .cpu_isa = name_of(float32_isa()),
                                        .dump = {.folder = folder_.path(), .cycles = std::move(cycles)}}));
     prompt_ids_ = engine.tokenizer().encode(kPrompt);
     return take(engine.generate({.prompt = kPrompt, .max_tokens = max_tokens}));

@@ -48,7 +48,7 @@ TEST_F(CpuIsaTest, ANameGoesBeforeTheVariable) {
 }
 
 TEST_F(CpuIsaTest, WhatTheProcessorLacksIsRefused) {
-  for (const CpuIsa isa : {CpuIsa::portable, CpuIsa::avx2, CpuIsa::avx512}) {
+  for (const CpuIsa isa : {CpuIsa::portable, CpuIsa::avx2, CpuIsa::avx512, CpuIsa::avx512_bf16}) {
     const auto chosen = choose_cpu_isa(name_of(isa));
     if (isa <= best_cpu_isa()) {
       EXPECT_EQ(chosen.value(), isa);
@@ -59,7 +59,7 @@ TEST_F(CpuIsaTest, WhatTheProcessorLacksIsRefused) {
 }
 
 TEST_F(CpuIsaTest, UnknownNamesAreRefusedByTheirSource) {
-  EXPECT_EQ(choose_cpu_isa("sse9").error().message, "option cpu_isa is 'sse9', expected portable, avx2 or avx512");
+  EXPECT_EQ(choose_cpu_isa("sse9").error().message, "option cpu_isa is 'sse9', expected portable, avx2, avx512 or avx512_bf16");
   setenv(kVariable, "AVX2", 1);
   EXPECT_THAT(choose_cpu_isa().error().message, HasSubstr("BLOCKDRAFT_CPU_ISA is 'AVX2', expected "));
 }

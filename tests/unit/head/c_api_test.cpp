@@ -5,6 +5,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -133,7 +134,7 @@ TEST(CApi, DrawsAndAcceptsByRatioAsTheClassDoes) {
     SCOPED_TRACE(name);
     const HeadFixture fixture(name);
     const GoldenCycle& cycle = fixture.cycles()[1];
-    Drafter drafter = fixture.open();
+    Drafter drafter = std::move(fixture.try_open({})).value();
     const SequenceId sequence = drafter.new_sequence().value();
     ASSERT_TRUE(drafter.extend_context(sequence, fixture.taps(0, cycle.length), 0));
     const int32_t width = drafter.trained_width();

@@ -31,7 +31,7 @@ TEST_F(DrafterErrors, OptionsOutOfRange) {
   refused({.threads = -1}, "option threads is -1, expected 0 to 1024");
   refused({.max_sequences = 0}, "option max_sequences is 0, expected 1 to 1024");
   refused({.max_positions = -5}, "option max_positions is -5, expected 0 to 16777216");
-  refused({.cpu_isa = "sse9"}, "option cpu_isa is 'sse9', expected portable, avx2 or avx512");
+  refused({.cpu_isa = "sse9"}, "option cpu_isa is 'sse9', expected portable, avx2, avx512 or avx512_bf16");
   refused({.confidence_threshold = 1.5f}, "option confidence_threshold is 1.5, expected 0 to 1");
   refused({.confidence_threshold = std::numeric_limits<float>::quiet_NaN()}, "option confidence_threshold is nan");
 }

@@ -11,6 +11,7 @@
 
 #include "base/cpu_isa.h"
 #include "support/expect_error.h"
+#include "support/op_context.h"
 #include "unit/head/head_fixture.h"
 
 namespace blockdraft {
@@ -114,7 +115,8 @@ TEST(Drafter, TellsWhatIsOpen) {
   const HeadFixture shifted("dspark_vanilla_nested");
   const Drafter first = in_place.open();
   const DrafterInfo& info = first.info();
-  EXPECT_EQ(choose_cpu_isa(info.cpu_isa).value(), choose_cpu_isa().value());
+  EXPECT_EQ(info.cpu_isa, name_of(test::float32_isa()));
+  EXPECT_EQ(in_place.try_open({})->info().cpu_isa, name_of(choose_cpu_isa().value()));
   EXPECT_EQ(info.kind, "DFlash");
   EXPECT_THAT(first.target_layer_ids(), ElementsAre(1, 3, 4));
   EXPECT_EQ(info.tap_columns, 3 * 64);

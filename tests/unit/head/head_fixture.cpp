@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/check.h"
+#include "support/op_context.h"
 #include "tensor/codec.h"
 
 namespace blockdraft {
@@ -55,7 +56,8 @@ TargetTensors HeadFixture::tensors() const {
   return {.embed_tokens = matrix("embed_tokens"), .lm_head = matrix("lm_head"), .num_layers = 6};
 }
 
-Drafter HeadFixture::open(const DrafterOptions& options) const {
+Drafter HeadFixture::open(DrafterOptions options) const {
+  if (options.cpu_isa.empty()) options.cpu_isa = name_of(test::float32_isa());
   Result<Drafter> drafter = try_open(options);
   EXPECT_TRUE(drafter) << drafter.error().message;
   return std::move(drafter).value();

@@ -24,7 +24,8 @@ class HeadFixture {
 
   TargetTensors tensors() const;
   Result<Drafter> try_open(const DrafterOptions& options) const { return Drafter::open(folder_, options, tensors()); }
-  Drafter open(const DrafterOptions& options = {.max_sequences = 4, .max_positions = 128}) const;
+  // With kernels whose numbers are those of the recordings, unless the options name others.
+  Drafter open(DrafterOptions options = {.max_sequences = 4, .max_positions = 128}) const;
 
   // Taps of positions first .. first + count - 1; all 64 lie in memory.
   std::span<const float> taps(int64_t first, int64_t count) const;

@@ -25,8 +25,9 @@ constexpr int64_t kLength = 37;
 // One layer of a target, fed with the rows of a text in passes of `piece` rows; returns what it adds them up to.
 class LayerRunner {
  public:
-  explicit LayerRunner(const std::filesystem::path& folder)
-      : config_(take(read_target_config(folder)).transformer),
+  explicit LayerRunner(const std::filesystem::path& folder, CpuIsa isa = isa_under_test())
+      : isa_(isa),
+        config_(take(read_target_config(folder)).transformer),
         store_(std::make_shared<const Checkpoint>(take(Checkpoint::open(folder))), ""),
         layer_(take(load_decoder_layer(store_, config_, "model.layers.0."))),
         inv_freq_(inverse_frequencies(config_.rope, config_.head_dim)) {}
@@ -56,7 +57,7 @@ class LayerRunner {
       rope_table(rope_context_, rope_rows.view(), batch.view().positions,
                  view_f32(inv_freq_.data(), Shape{static_cast<int64_t>(inv_freq_.size())}), 1.0f);
       const LayerInput input{config_, batch.view(), rope_rows.view()};
-      OpContext context(2, decoder_layer_scratch_bytes(config_, 2, rows));  // exactly: running out ends the test
+      OpContext context(2, decoder_layer_scratch_bytes(config_, 2, rows), isa_);  // exactly: running out ends the test
       decoder_layer(context, layer_, input, {}, cache.layer(0), rows_of(h.view(), first, rows));
       EXPECT_EQ(context->arena->used_bytes(), 0u);
     }
@@ -67,6 +68,7 @@ class LayerRunner {
   const TransformerConfig& config() const { return config_; }
 
  private:
+  CpuIsa isa_;
   TransformerConfig config_;
   WeightStore store_;
   DecoderLayer layer_;
@@ -80,7 +82,7 @@ TEST(DecoderLayer, EqualsItsDefinition) {
   std::vector<int32_t> ids(kLength);
   std::iota(ids.begin(), ids.end(), 3);
   const std::vector<Rows> expected = NaiveTarget(folder / "target").residual_stream(ids);
-  LayerRunner runner(folder / "target");
+  LayerRunner runner(folder / "target", float32_isa());
   const Matrix whole = runner.run(expected[0], kLength);
   for (int64_t row = 0; row < kLength; ++row) {
     const std::vector<double>& wanted = expected[1][static_cast<size_t>(row)];

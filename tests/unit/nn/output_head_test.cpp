@@ -33,6 +33,7 @@ double reference_logit(const Fixture& fixture, const float* hidden, int64_t id) 
 
 TEST(OutputHead, FieldFault5_LogitsAreScaledAndCapped) {
   Fixture fixture;
+  fixture.context->isa = float32_isa();
   for (const float multiplier : {1.0f, 0.25f}) {
     for (const float softcap : {0.0f, 3.0f}) {
       fixture.head.multiplier = multiplier;

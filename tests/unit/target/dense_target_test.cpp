@@ -33,7 +33,7 @@ std::vector<int32_t> some_ids(int32_t first, int32_t count) {
 // A target of a folder of its own.
 class Runner {
  public:
-  explicit Runner(const TinyTarget& shape = {}, int32_t max_sequences = 3) {
+  explicit Runner(const TinyTarget& shape = {}, int32_t max_sequences = 3, CpuIsa isa = isa_under_test()) : isa_(isa) {
     tiny_target(shape, 4).write(folder_.path());
     target_ = take(load_target(folder_.path(), take(read_target_config(folder_.path())),
                                {.max_sequences = max_sequences, .max_positions = 80, .max_rows = 64}));
@@ -55,7 +55,7 @@ class Runner {
     std::vector<int32_t> all_rows(static_cast<size_t>(rows));
     std::iota(all_rows.begin(), all_rows.end(), 0);
     Output output{Matrix(rows, kHidden), Matrix(rows, std::max<int64_t>(1, std::ssize(tap_layer_ids) * kHidden))};
-    OpContext context(2, target_->scratch_bytes(2));  // exactly: running out ends the test
+    OpContext context(2, target_->scratch_bytes(2), isa_);  // exactly: running out ends the test
     target_->forward(context, {.sequences = sequences,
                                .hidden_rows = all_rows,
                                .hidden = output.hidden.view(),
@@ -68,12 +68,13 @@ class Runner {
   const TempDir& folder() const { return folder_; }
 
  private:
+  CpuIsa isa_;
   TempDir folder_;
   std::unique_ptr<Target> target_;
 };
 
 TEST(Qwen3, FieldFault1_TapsAreTheOutputsOfLayersInTheOrderAsked) {
-  Runner runner;
+  Runner runner({}, 1, float32_isa());
   const std::vector<int32_t> ids = some_ids(5, 20);
   const std::vector<Rows> stream = NaiveTarget(runner.folder().path()).residual_stream(ids);
   const std::vector<int32_t> layer_ids = {2, -1, 3, 0, 2};

@@ -7,7 +7,7 @@
 namespace blockdraft::cpu {
 
 void kv_write(Context& context, const PagedKvView& kv, const BatchView& batch, ConstTensorView k, ConstTensorView v) {
-  for_each_row(context, batch.num_rows, 2 * k.dim(1), [&](int64_t r) {
+  for_each_row(context, batch.num_rows, k.dim(1), [&](int64_t r) {
     const int32_t position = batch.positions[r];
     CHECK(position >= 0 && position / kPageSize < batch.page_table_stride);
     const int32_t page = page_table_of(batch, sequence_of_row(batch, r))[position / kPageSize];

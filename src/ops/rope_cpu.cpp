@@ -26,7 +26,7 @@ void rope_table(Context& context, TensorView table, const int32_t* positions, Co
 
 void rope(Context& context, TensorView x, ConstTensorView table) {
   const int64_t half = table.dim(1) / 2;
-  for_each_row(context, x.dim(0), 4 * x.dim(1), [&](int64_t r) {
+  for_each_row(context, x.dim(0), x.dim(1), [&](int64_t r) {
     const float* cosines = table.row(r);
     const float* sines = cosines + half;
     for (int64_t first = 0; first < x.dim(1); first += 2 * half) {

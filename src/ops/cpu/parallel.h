@@ -8,8 +8,8 @@
 
 namespace blockdraft::cpu {
 
-// Work below this many elements is done faster than another thread is told about it.
-inline constexpr int64_t kElementsPerTask = 8192;
+// Work below this many multiplications, a microsecond or two, is done faster than another thread is told about it.
+inline constexpr int64_t kElementsPerTask = 16384;
 
 // Calls body(row) for each row. A row costs about as much as row_elements multiplications.
 template <class Body>

@@ -2,23 +2,40 @@
 
 #include "ops/activation.h"
 #include "ops/cpu/parallel.h"
+#include "ops/cpu/silu_row.h"
 
 namespace blockdraft::cpu {
 
 namespace {
-constexpr int64_t kExpCost = 8;  // an exponential or tanh, in multiplications
+constexpr int64_t kExpCost = 20;       // an exponential or tanh of the C library, in multiplications
+constexpr int64_t kVectorExpCost = 3;  // one of a vector of them
 
 float sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
+
+void silu_mul_row_portable(float* out, const float* gate, const float* up, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) out[i] = gate[i] / (1.0f + std::exp(-gate[i])) * up[i];
+}
+
+using SiluMulRow = void (*)(float*, const float*, const float*, int64_t);
+
+SiluMulRow silu_mul_row_for(CpuIsa isa) {
+#if defined(__x86_64__)
+  if (isa >= CpuIsa::avx512) return silu_mul_row_avx512;
+  if (isa >= CpuIsa::avx2) return silu_mul_row_avx2;
+#endif
+  CHECK(isa == CpuIsa::portable);
+  return silu_mul_row_portable;
+}
 
 }  // namespace
 
 void silu_mul(Context& context, TensorView out, ConstTensorView gate_up) {
   const int64_t inner = out.dim(1);
-  for_each_row(context, out.dim(0), inner * kExpCost, [&](int64_t r) {
+  const SiluMulRow silu_mul_row = silu_mul_row_for(context.isa);
+  const int64_t cost = context.isa == CpuIsa::portable ? kExpCost : kVectorExpCost;
+  for_each_row(context, out.dim(0), inner * cost, [&](int64_t r) {
     const float* gate = gate_up.row(r);
-    const float* up = gate + inner;
-    float* result = out.row(r);
-    for (int64_t i = 0; i < inner; ++i) result[i] = gate[i] / (1.0f + std::exp(-gate[i])) * up[i];
+    silu_mul_row(out.row(r), gate, gate + inner, inner);
   });
 }
 

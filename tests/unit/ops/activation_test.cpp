@@ -55,6 +55,40 @@ TEST(SiluMul, ExtremeGates) {
   EXPECT_EQ(out.row(0)[5], 400.0f);
 }
 
+TEST(SiluMul, NotANumberStaysWhereItIs) {
+  OpContext context;
+  Matrix gate_up(1, 70);
+  std::fill_n(gate_up.row(0), 70, 1.5f);
+  gate_up.row(0)[3] = std::nanf("");
+  gate_up.row(0)[34] = std::nanf("");
+  gate_up.row(0)[35 + 20] = std::nanf("");
+  Matrix out(1, 35);
+  silu_mul(context, out.view(), gate_up.view());
+  for (int64_t i = 0; i < 35; ++i) EXPECT_EQ(std::isnan(out.row(0)[i]), i == 3 || i == 20 || i == 34) << i;
+}
+
+// Wherever a row stands, and whatever the others hold, and wherever an element stands in its row.
+TEST(SiluMul, AnElementHasTheSameBitsEverywhere) {
+  std::mt19937 generator(4);
+  const int64_t inner = 1003;
+  const Matrix gate_up = Matrix::random(generator, 9, 2 * inner);
+  OpContext one;
+  OpContext several(3);
+  Matrix together(9, inner);
+  silu_mul(several, together.view(), gate_up.view());
+  for (int64_t r = 0; r < 9; ++r) {
+    for (const int64_t first : {int64_t{0}, int64_t{1}, int64_t{500}, inner - 1}) {
+      const int64_t count = inner - first;
+      Matrix part(1, 2 * count);
+      std::copy_n(gate_up.row(r) + first, count, part.row(0));
+      std::copy_n(gate_up.row(r) + inner + first, count, part.row(0) + count);
+      Matrix out(1, count);
+      silu_mul(one, out.view(), part.view());
+      EXPECT_TRUE(same_bits(out.row(0), together.row(r) + first, count)) << r << ", " << first;
+    }
+  }
+}
+
 TEST(ScaleSoftcap, MatchesTheReference) {
   std::mt19937 generator(2);
   OpContext context(2);

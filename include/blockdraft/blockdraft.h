@@ -62,7 +62,7 @@ typedef struct blockdraft_target_tensors {
 } blockdraft_target_tensors;
 
 typedef struct blockdraft_drafter_options {
-  int32_t threads;            /* 0: one per core */
+  int32_t threads;            /* 0: one per physical core */
   int32_t max_sequences;      /* open at once; 0: 1 */
   int64_t max_positions;      /* of a sequence, drafts included; 0: max_position_embeddings, at most 4096 */
   float confidence_threshold; /* drafts from the first with less on do not count as worth verifying; 0: all do */

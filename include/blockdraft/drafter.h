@@ -53,7 +53,7 @@ struct TargetTensors {
 };
 
 struct DrafterOptions {
-  int32_t threads = 0;                // 0: one per core; at most 1024
+  int32_t threads = 0;                // 0: one per physical core; at most 1024
   int32_t max_sequences = 1;          // open at once, and in one call; at most 1024
   int64_t max_positions = 0;          // of a sequence, drafts included; at most 2^24. 0: the smaller of the drafter's
                                       // max_position_embeddings and 4096

@@ -44,7 +44,7 @@ struct EngineOptions {
   std::filesystem::path target;          // folder in Hugging Face layout
   std::filesystem::path drafter;         // the same; empty: plain decoding
   int32_t draft_tokens = kTrainedWidth;  // drafts asked of a sequence in a cycle: 1 to the trained width
-  int32_t threads = 0;                   // 0: one per core
+  int32_t threads = 0;                   // 0: one per physical core (docs/architecture.md, "Threads")
   std::string cpu_isa;        // kernels to use: "portable", "avx2", "avx512" or "avx512_bf16"; empty: what the
                               // variable BLOCKDRAFT_CPU_ISA says, or the last that the processor has
   int32_t max_sequences = 1;  // decoded at once; more requests wait for their turn

@@ -35,6 +35,8 @@ void draw(Context& context, const SelectionInput& input, const Drafts& drafts) {
 void ArgmaxSelection::select(Context& context, const SelectionInput& input, const Drafts& drafts) const {
   if (any_drawn(input.requests)) {
     draw(context, input, drafts);
+  } else if (context.recorder == nullptr) {
+    head_argmax(context, drafts.ids.data(), input.hidden, input.head);
   } else {
     for_each_logit_group(context, input.hidden, input.head, [&](int64_t first, const TensorView& logits) {
       record(context, "logits", logits);

@@ -1,8 +1,8 @@
 #include "nn/output_head.h"
 
 #include "ops/activation.h"
-#include "ops/argmax.h"
 #include "ops/linear.h"
+#include "ops/linear_argmax.h"
 
 namespace blockdraft {
 
@@ -14,9 +14,12 @@ void head_logits(Context& context, TensorView logits, ConstTensorView hidden, co
 }
 
 void head_argmax(Context& context, int32_t* ids, ConstTensorView hidden, const OutputHead& head) {
-  for_each_logit_group(context, hidden, head, [&](int64_t first, const TensorView& logits) {
-    argmax(context, ids + first, logits, head.num_choices);
-  });
+  linear_argmax(context, {.ids = ids,
+                          .x = hidden,
+                          .weight = head.weight,
+                          .num_choices = head.num_choices,
+                          .multiplier = head.multiplier,
+                          .softcap = head.softcap});
 }
 
 size_t logit_group_scratch_bytes(const WeightView& weight, int64_t rows) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "ops/linear_argmax.h"
 #include "tensor/context.h"
 #include "tensor/tensor_view.h"
 #include "tensor/weight_view.h"
@@ -40,10 +41,11 @@ void for_each_logit_group(Context& context, ConstTensorView hidden, const Output
 // Arena bytes that it takes beside what `use` does.
 size_t logit_group_scratch_bytes(const WeightView& weight, int64_t rows);
 
-// ids[r] = argmax of the logits of row r, lowest id on ties, kNotANumber if a logit is NaN.
+// ids[r] = argmax of the logits of row r, lowest id on ties, kNotANumber if a logit is NaN: what argmax() finds in the
+// rows of head_logits(), without writing them.
 void head_argmax(Context& context, int32_t* ids, ConstTensorView hidden, const OutputHead& head);
 inline size_t head_argmax_scratch_bytes(const WeightView& weight, int64_t rows) {
-  return logit_group_scratch_bytes(weight, rows);
+  return linear_argmax_scratch_bytes(rows, weight.in_features);
 }
 
 }  // namespace blockdraft

@@ -3,6 +3,7 @@
 #include "ops/activation.h"
 #include "ops/cpu/parallel.h"
 #include "ops/cpu/silu_row.h"
+#include "ops/cpu/softcap.h"
 
 namespace blockdraft::cpu {
 
@@ -39,15 +40,17 @@ void silu_mul(Context& context, TensorView out, ConstTensorView gate_up) {
   });
 }
 
+void scale_softcap_row(float* values, int64_t count, float multiplier, float softcap) {
+  for (int64_t i = 0; i < count; ++i) values[i] *= multiplier;
+  if (softcap == 0.0f) return;
+  for (int64_t i = 0; i < count; ++i) values[i] = std::tanh(values[i] / softcap) * softcap;
+}
+
 void scale_softcap(Context& context, TensorView z, float multiplier, float softcap) {
   const int64_t columns = z.dim(1);
   const int64_t cost = softcap > 0.0f ? kExpCost : 1;
-  for_each_row(context, z.dim(0), columns * cost, [&](int64_t r) {
-    float* values = z.row(r);
-    for (int64_t i = 0; i < columns; ++i) values[i] *= multiplier;
-    if (softcap == 0.0f) return;
-    for (int64_t i = 0; i < columns; ++i) values[i] = std::tanh(values[i] / softcap) * softcap;
-  });
+  for_each_row(context, z.dim(0), columns * cost,
+               [&](int64_t r) { scale_softcap_row(z.row(r), columns, multiplier, softcap); });
 }
 
 void accumulate(Context& context, TensorView out, ConstTensorView x) {

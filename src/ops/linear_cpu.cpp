@@ -44,9 +44,10 @@ Split split(const LinearArgs& args, int num_threads) {
   return {args.weights, std::max<int64_t>(1, lines) * kLineFeatures};
 }
 
-using MultiplySlice = void (*)(const LinearTask&, const Slice&);
+}  // namespace
 
-MultiplySlice multiply_for(CpuIsa isa) {
+MultiplySlice multiply_for(const Context& context, const LinearArgs& args) {
+  const CpuIsa isa = args.rounds ? context.isa : std::min(context.isa, CpuIsa::avx512);
 #if defined(__x86_64__)
   if (isa >= CpuIsa::avx512_bf16) return multiply_avx512_bf16;
   if (isa >= CpuIsa::avx512) return multiply_avx512;
@@ -57,7 +58,7 @@ MultiplySlice multiply_for(CpuIsa isa) {
 }
 
 // x as the kernels want it, in memory of the arena.
-LinearTask prepare(Context& context, const LinearArgs& args) {
+LinearTask prepare_linear(Context& context, const LinearArgs& args) {
   LinearTask task{.args = args};
 #if defined(__x86_64__)
   if (context.isa < CpuIsa::avx512_bf16 || !args.rounds || std::ranges::none_of(args.weights, takes_bf16)) return task;
@@ -73,14 +74,12 @@ LinearTask prepare(Context& context, const LinearArgs& args) {
   return task;
 }
 
-}  // namespace
-
 void linear(Context& context, const LinearArgs& args) {
   if (args.x.dim(0) == 0) return;
   const ArenaScope scope(*context.arena);
-  const LinearTask call = prepare(context, args);
+  const LinearTask call = prepare_linear(context, args);
   const Split tasks = split(args, context.threads->num_threads());
-  const auto multiply = multiply_for(args.rounds ? context.isa : std::min(context.isa, CpuIsa::avx512));
+  const MultiplySlice multiply = multiply_for(context, args);
   context.threads->parallel_for(tasks.num_tasks(), [&](int64_t task, int) { multiply(call, tasks.slice(task)); });
 }
 

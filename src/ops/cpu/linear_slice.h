@@ -17,10 +17,17 @@ struct Slice {
 
 // A call of linear() as its tasks see it: beside x itself, x as the kernels of an instruction set want it.
 struct LinearTask {
-  const LinearArgs& args;
+  LinearArgs args;
   const uint16_t* bf16 = nullptr;  // [rows, bf16_stride], the columns behind in_features zero; null: not needed
   int64_t bf16_stride = 0;
 };
+
+using MultiplySlice = void (*)(const LinearTask&, const Slice&);
+
+// Of a call of linear(), or of an op that has its own use for the products: the call, with memory of the arena, and the
+// function for its slices.
+LinearTask prepare_linear(Context& context, const LinearArgs& args);
+MultiplySlice multiply_for(const Context& context, const LinearArgs& args);
 
 // Writes the slice's columns of args.out as ops/linear.h says. The order of a sum depends on the function and on
 // in_features alone.

@@ -67,6 +67,39 @@ TEST(OutputHead, ChoosesTheSameInPartsAsInOne) {
   }
 }
 
+// Bit for bit what argmax finds in rows of logits, whatever the rows and threads; codes of few values, so that ties are
+// the rule.
+TEST(OutputHead, ChoosesWhatArgmaxFindsInTheLogits) {
+  std::mt19937 generator(7);
+  const int64_t vocab = 3001;
+  StoredWeight weight(generator, Format::bf16, vocab, 16);
+  for (const int64_t rows : {0, 1, 2, 5, 16, 64, 65}) {
+    Matrix hidden(rows, 16, 19);
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t i = 0; i < 16; ++i)
+        hidden.row(r)[i] = r % 7 == 3 ? 0.0f : static_cast<float>(generator() % 3) - 1.0f;
+      if (r % 11 == 5) hidden.row(r)[r % 16] = std::nanf("");
+    }
+    for (int num_threads = 1; num_threads <= 4; ++num_threads) {
+      OpContext context(num_threads);
+      for (const float softcap : {0.0f, 1e-3f}) {  // with a small one most logits are the cap, or minus it
+        for (const int64_t num_choices : {int64_t{1}, int64_t{17}, vocab}) {
+          const OutputHead head{
+              .weight = weight.view(), .multiplier = 0.75f, .softcap = softcap, .num_choices = num_choices};
+          std::vector<int32_t> ids(static_cast<size_t>(rows), -7), expected = ids;
+          head_argmax(context, ids.data(), hidden.view(), head);
+          EXPECT_LE(context->arena->peak_bytes(), head_argmax_scratch_bytes(head.weight, rows));
+          OpContext other(2);
+          Matrix logits(rows, vocab);
+          head_logits(other, logits.view(), hidden.view(), head);
+          argmax(other, expected.data(), logits.view(), num_choices);
+          ASSERT_EQ(ids, expected) << rows << " rows, " << num_threads << " threads, softcap " << softcap;
+        }
+      }
+    }
+  }
+}
+
 TEST(OutputHead, NeverChoosesPadding) {
   Fixture fixture;
   const Matrix hidden = Matrix::random(fixture.generator, 60, kHidden);

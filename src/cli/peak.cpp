@@ -62,12 +62,28 @@ PeakWork with_avx512() {
   return work_of(_mm512_cvtss_f32(total), 16);
 }
 BLOCKDRAFT_TARGET_END
+
+BLOCKDRAFT_TARGET_BEGIN("avx512bf16,avx512f")
+PeakWork with_avx512_bf16() {
+  const auto halves = reinterpret_cast<__m512bh>(_mm512_set1_epi32(0x3f003f00));  // 0.5 in BF16
+  __m512 value[kChains];
+  for (int i = 0; i < kChains; ++i) value[i] = _mm512_set1_ps(static_cast<float>(i));
+  for (int64_t step = 0; step < kSteps; ++step) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kChains; ++i) value[i] = _mm512_dpbf16_ps(value[i], halves, halves);
+  }
+  __m512 total = _mm512_setzero_ps();
+  for (const __m512& chain : value) total = _mm512_add_ps(total, chain);
+  return work_of(_mm512_cvtss_f32(total), 32);
+}
+BLOCKDRAFT_TARGET_END
 #endif
 
 }  // namespace
 
 PeakWork multiply_and_add(CpuIsa isa) {
 #if defined(__x86_64__)
+  if (isa >= CpuIsa::avx512_bf16) return with_avx512_bf16();
   if (isa >= CpuIsa::avx512) return with_avx512();
   if (isa >= CpuIsa::avx2) return with_avx2();
 #endif

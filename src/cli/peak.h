@@ -13,7 +13,7 @@ struct PeakWork {
 };
 
 // Some hundred thousand steps of value * factor + term in float32, as the kernels for `isa` make them: one rounding and
-// vectors of 32 bytes (avx2) or 64 (avx512), two roundings and 16 bytes (portable).
+// vectors of 32 bytes (avx2) or 64 (avx512), two roundings and 16 bytes (portable); of avx512_bf16 two products a lane.
 PeakWork multiply_and_add(CpuIsa isa);
 
 }  // namespace blockdraft

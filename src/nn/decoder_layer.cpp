@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "ops/activation.h"
 #include "ops/attention.h"
 #include "ops/kv_write.h"
 #include "ops/linear.h"
+#include "ops/linear_silu_mul.h"
 #include "ops/rms_norm.h"
 #include "ops/rope.h"
 
@@ -84,10 +84,8 @@ void mlp_sublayer(Context& context, const DecoderLayer& layer, const LayerInput&
                   SublayerOutput output) {
   const ArenaScope scope(*context.arena);
   const int64_t rows = x.dim(0);
-  const TensorView gate_up = context.arena->take_f32({rows, 2 * input.config.intermediate_size});
   const TensorView inner = context.arena->take_f32({rows, input.config.intermediate_size});
-  linear(context, {.out = gate_up, .x = x, .weights = layer.gate_up_proj});
-  silu_mul(context, inner, gate_up);
+  linear_silu_mul(context, {.out = inner, .x = x, .gate = layer.gate_up_proj[0], .up = layer.gate_up_proj[1]});
   linear(context,
          {.out = y, .x = inner, .weights = {&layer.down_proj, 1}, .accumulate = output == SublayerOutput::adds});
 }
@@ -108,8 +106,7 @@ size_t decoder_layer_scratch_bytes(const TransformerConfig& config, int32_t num_
   const size_t products = linear_scratch_bytes(rows, std::max(config.hidden_size, config.query_size()));
   const size_t attention_part =
       arena_bytes_f32(rows * (config.query_size() + 2 * config.key_value_size())) + std::max(attention, products);
-  const size_t mlp_part = arena_bytes_f32(rows * 2 * config.intermediate_size) +
-                          arena_bytes_f32(rows * config.intermediate_size) +
+  const size_t mlp_part = arena_bytes_f32(rows * config.intermediate_size) +
                           linear_scratch_bytes(rows, std::max(config.hidden_size, config.intermediate_size));
   return arena_bytes_f32(rows * config.hidden_size) + std::max(attention_part, mlp_part);
 }

@@ -17,7 +17,7 @@ void silu_mul_row_portable(float* out, const float* gate, const float* up, int64
   for (int64_t i = 0; i < count; ++i) out[i] = gate[i] / (1.0f + std::exp(-gate[i])) * up[i];
 }
 
-using SiluMulRow = void (*)(float*, const float*, const float*, int64_t);
+}  // namespace
 
 SiluMulRow silu_mul_row_for(CpuIsa isa) {
 #if defined(__x86_64__)
@@ -27,8 +27,6 @@ SiluMulRow silu_mul_row_for(CpuIsa isa) {
   CHECK(isa == CpuIsa::portable);
   return silu_mul_row_portable;
 }
-
-}  // namespace
 
 void silu_mul(Context& context, TensorView out, ConstTensorView gate_up) {
   const int64_t inner = out.dim(1);

@@ -15,7 +15,6 @@ constexpr int64_t kMostTasks = 128;      // so that the partial results fit on t
 constexpr int64_t kTasksPerThread = 6;   // as linear() has
 constexpr int64_t kTileElements = 4096;  // of z at a time, in the first-level cache
 constexpr int64_t kMostTileFeatures = 512;
-constexpr int64_t kLineFeatures = 16;
 
 int64_t round_up(int64_t count, int64_t unit) { return (count + unit - 1) / unit * unit; }
 

@@ -10,7 +10,6 @@ namespace blockdraft::cpu {
 
 namespace {
 
-constexpr int64_t kLineFeatures = 16;   // output features of a task come in these: a cache line of out
 constexpr int64_t kTasksPerThread = 6;  // few, so that threads seldom meet; enough to even out their speeds
 constexpr int64_t kRoundedAtOnce = 8;   // numbers rounded to BF16 in the time of a multiplication
 
@@ -39,12 +38,11 @@ struct Split {
   }
 };
 
-Split split(const LinearArgs& args, int num_threads) {
-  const int64_t lines = args.out.dim(1) / (kLineFeatures * kTasksPerThread * num_threads);
-  return {args.weights, std::max<int64_t>(1, lines) * kLineFeatures};
-}
-
 }  // namespace
+
+int64_t features_of_task(int64_t out_features, int num_threads) {
+  return std::max<int64_t>(1, out_features / (kLineFeatures * kTasksPerThread * num_threads)) * kLineFeatures;
+}
 
 MultiplySlice multiply_for(const Context& context, const LinearArgs& args) {
   const CpuIsa isa = args.rounds ? context.isa : std::min(context.isa, CpuIsa::avx512);
@@ -78,7 +76,7 @@ void linear(Context& context, const LinearArgs& args) {
   if (args.x.dim(0) == 0) return;
   const ArenaScope scope(*context.arena);
   const LinearTask call = prepare_linear(context, args);
-  const Split tasks = split(args, context.threads->num_threads());
+  const Split tasks{args.weights, features_of_task(args.out.dim(1), context.threads->num_threads())};
   const MultiplySlice multiply = multiply_for(context, args);
   context.threads->parallel_for(tasks.num_tasks(), [&](int64_t task, int) { multiply(call, tasks.slice(task)); });
 }

@@ -29,6 +29,11 @@ using MultiplySlice = void (*)(const LinearTask&, const Slice&);
 LinearTask prepare_linear(Context& context, const LinearArgs& args);
 MultiplySlice multiply_for(const Context& context, const LinearArgs& args);
 
+inline constexpr int64_t kLineFeatures = 16;  // output features of a task come in these: a cache line of out
+
+// How many of a product's output features make a task.
+int64_t features_of_task(int64_t out_features, int num_threads);
+
 // Writes the slice's columns of args.out as ops/linear.h says. The order of a sum depends on the function and on
 // in_features alone.
 void multiply_portable(const LinearTask& task, const Slice& slice);

@@ -3,7 +3,12 @@
 
 #include <cstdint>
 
+#include "base/cpu_isa.h"
+
 namespace blockdraft::cpu {
+
+using SiluMulRow = void (*)(float* out, const float* gate, const float* up, int64_t count);
+SiluMulRow silu_mul_row_for(CpuIsa isa);
 
 #if defined(__x86_64__)
 void silu_mul_row_avx2(float* out, const float* gate, const float* up, int64_t count);

@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/activation.h"
+#include "ops/linear_silu_mul.h"
 #include "support/op_context.h"
 #include "support/reference_ops.h"
 #include "support/stored_weight.h"
@@ -184,6 +186,29 @@ TEST_P(LinearOfFormat, EveryRowHasTheBitsOfTheRowAlone) {
     Matrix alone(1, in_features);
     std::copy_n(x.row(r), in_features, alone.row(0));
     EXPECT_TRUE(same_bits(run(context, alone, weight.view()).row(0), together.row(r), 33)) << r;
+  }
+}
+
+TEST_P(LinearOfFormat, SiluMulIsTheTwoOpsToTheBit) {
+  std::mt19937 generator(14);
+  const int64_t in_features = columns_for(GetParam(), 100);
+  const StoredWeight gate(generator, GetParam(), 150, in_features, true);
+  const StoredWeight up(generator, Format::bf16, 150, in_features);
+  const std::array stack{gate.view(), up.view()};
+  for (const int threads : {1, 3}) {
+    OpContext context(threads);
+    for (const int64_t rows : {0, 1, 3, 16, 64, 300}) {
+      const Matrix x = Matrix::random(generator, rows, in_features, in_features + 1);
+      Matrix gate_up(rows, 300);
+      Matrix expected(rows, 150);
+      linear(context, {.out = gate_up.view(), .x = x.view(), .weights = stack});
+      silu_mul(context, expected.view(), gate_up.view());
+      Matrix out(rows, 150, 153);
+      linear_silu_mul(context, {.out = out.view(), .x = x.view(), .gate = gate.view(), .up = up.view()});
+      EXPECT_TRUE(same_bits(out, expected)) << rows << " rows, " << threads << " threads";
+      EXPECT_TRUE(out.gaps_untouched());
+      EXPECT_EQ(context->arena->used_bytes(), 0u);
+    }
   }
 }
 

@@ -28,7 +28,24 @@
 
 namespace blockdraft {
 
-inline constexpr int32_t kTrainedWidth = 0;  // draft_tokens: as many as the drafter was trained for
+// Drafts asked of a sequence in a cycle: a number, or one of the two constants below.
+struct DraftWidth {
+  enum class Kind { count, trained, adaptive };
+  Kind kind = Kind::trained;
+  int32_t count = 0;  // of Kind::count
+
+  constexpr DraftWidth() = default;
+  constexpr DraftWidth(int32_t number) : kind(Kind::count), count(number) {}  // implicit: .draft_tokens = 4
+  constexpr explicit DraftWidth(Kind of) : kind(of) {}
+  friend constexpr bool operator==(const DraftWidth&, const DraftWidth&) = default;
+};
+// As many as the drafter was trained for.
+inline constexpr DraftWidth kTrainedWidth{DraftWidth::Kind::trained};
+// From cycle to cycle and sequence to sequence what promises most tokens a second, from none (plain decoding) to the
+// trained width: by the times that cycles take here, measured for about 0.1 s in the first call of each kind of
+// sampling and followed from then on, and by the drafts accepted of late. Widths depend on times and may differ from
+// run to run; the text does not. With ratio acceptance, whose texts depend on the width, it is refused.
+inline constexpr DraftWidth kAdaptiveWidth{DraftWidth::Kind::adaptive};
 
 // Cycles whose intermediate tensors are written to files, counted from 0 over all texts of an engine.
 struct DumpOptions {
@@ -41,10 +58,10 @@ struct DumpOptions {
 };
 
 struct EngineOptions {
-  std::filesystem::path target;          // folder in Hugging Face layout
-  std::filesystem::path drafter;         // the same; empty: plain decoding
-  int32_t draft_tokens = kTrainedWidth;  // drafts asked of a sequence in a cycle: 1 to the trained width
-  int32_t threads = 0;                   // 0: one per physical core (docs/architecture.md, "Threads")
+  std::filesystem::path target;             // folder in Hugging Face layout
+  std::filesystem::path drafter;            // the same; empty: plain decoding
+  DraftWidth draft_tokens = kTrainedWidth;  // 1 to the trained width, kTrainedWidth or kAdaptiveWidth
+  int32_t threads = 0;                      // 0: one per physical core (docs/architecture.md, "Threads")
   std::string cpu_isa;        // kernels to use: "portable", "avx2", "avx512" or "avx512_bf16"; empty: what the
                               // variable BLOCKDRAFT_CPU_ISA says, or the last that the processor has
   int32_t max_sequences = 1;  // decoded at once; more requests wait for their turn
@@ -61,6 +78,10 @@ struct EngineOptions {
   DrafterLayout drafter_layout = DrafterLayout::as_stated;
   float confidence_threshold = 0.0f;  // 0 to 1; drafts from the first with less confidence on are not verified. Above 0
                                       // the drafter must have a confidence head
+  // For timing models whose weights are random, in which real acceptance says nothing: draft i of a block is accepted
+  // with chance i of the list, each 0 to 1, if those before it are; drafts behind the list never. The text is then NOT
+  // the target's. Empty: drafts are compared with the target's choice, as they should be.
+  std::vector<float> accept_pattern;
   DumpOptions dump;  // needs a drafter and max_sequences 1; a folder that holds a dump already is an io_error
 };
 inline constexpr int64_t kDefaultMaxPositions = 4096;
@@ -151,7 +172,8 @@ struct EngineInfo {
   std::string target_kind;   // "Qwen3ForCausalLM"
   std::string drafter_kind;  // "DFlash", "DFlash2" or "DSpark"; empty without a drafter
   int32_t trained_width = 0;
-  int32_t draft_tokens = 0;  // in use; 0 without a drafter
+  int32_t draft_tokens = 0;  // in use, or the most with kAdaptiveWidth; 0 without a drafter
+  bool adapts_width = false;
   int32_t threads = 0;
   std::string cpu_isa;  // "portable", "avx2", "avx512" or "avx512_bf16"
   int32_t max_sequences = 0;
@@ -193,8 +215,8 @@ class Engine {
   // All requests, up to max_sequences at once; results in the order of the requests.
   Result<std::vector<Generation>> generate(std::span<const Request> requests, const OnPiece& on_piece = {});
 
-  // Drafts asked for from the next call on: kTrainedWidth, or 1 to the trained width. Without a drafter: mismatch.
-  Status set_draft_tokens(int32_t draft_tokens);
+  // From the next call on: see EngineOptions. Without a drafter: mismatch.
+  Status set_draft_tokens(DraftWidth draft_tokens);
 
   // What no drafter in order does, over all calls: drafts never or always accepted, mask ids only. A sentence each;
   // nothing is concluded before 32 cycles.

@@ -18,10 +18,15 @@ namespace {
 // What is said of a drafter must not be lost where there is none.
 Status check_drafter_options(const EngineOptions& options) {
   BLOCKDRAFT_TRY(check_confidence_threshold(options.confidence_threshold));
+  for (const float chance : options.accept_pattern) {
+    if (chance >= 0.0f && chance <= 1.0f) continue;  // false for NaN
+    return make_error(Code::invalid_argument, "option accept_pattern has {}, expected 0 to 1", chance);
+  }
   if (!options.drafter.empty()) return {};
   const char* given = options.drafter_weights != WeightFormat::as_stored   ? "drafter_weights"
                       : options.drafter_layout != DrafterLayout::as_stated ? "drafter_layout"
                       : options.confidence_threshold > 0.0f                ? "confidence_threshold"
+                      : !options.accept_pattern.empty()                    ? "accept_pattern"
                                                                            : nullptr;
   if (given == nullptr) return {};
   return make_error(Code::invalid_argument, "option {} is given, but no drafter is", given);
@@ -41,9 +46,21 @@ LoadFormat load_format(WeightFormat format) {
   return LoadFormat::stored;
 }
 
-Status check_draft_tokens(int32_t draft_tokens, int32_t trained_width) {
-  if (draft_tokens == kTrainedWidth) return {};
-  return check_option("draft_tokens", draft_tokens, 1, trained_width);
+Status check_draft_tokens(DraftWidth width, int32_t trained_width) {
+  if (width.kind != DraftWidth::Kind::count) return {};
+  return check_option("draft_tokens", width.count, 1, trained_width);
+}
+
+std::string name_of(DraftWidth width) {
+  switch (width.kind) {
+    case DraftWidth::Kind::count:
+      break;
+    case DraftWidth::Kind::trained:
+      return "trained";
+    case DraftWidth::Kind::adaptive:
+      return "auto";
+  }
+  return std::to_string(width.count);
 }
 
 Result<Tokenizer> open_tokenizer(const EngineOptions& options) {
@@ -186,11 +203,18 @@ Status Engine::State::check(const Request& request, size_t index) const {
   if (std::ranges::any_of(request.stop, &std::string::empty)) {
     return make_error(Code::invalid_argument, "request {}: a stop text is empty, expected one byte at least", index);
   }
+  if (info.adapts_width && request.acceptance == Acceptance::ratio && request.temperature >= kGreedyTemperature) {
+    return make_error(
+        Code::invalid_argument,
+        "request {}: acceptance is ratio, whose text depends on the width of every cycle, expected coupled "
+        "with draft_tokens auto",
+        index);
+  }
   return {};
 }
 
 TokenRequest Engine::State::token_request(const Request& request) const {
-  TokenRequest result{.max_tokens = request.max_tokens, .width = info.draft_tokens};
+  TokenRequest result{.max_tokens = request.max_tokens, .width = info.draft_tokens, .adapts_width = info.adapts_width};
   result.sampling = sampling_params(request);
   result.expects_acceptance = request.expect_acceptance;
   result.prompt_ids = request.prompt_ids.empty() ? tokenizer.encode(request.prompt) : request.prompt_ids;
@@ -240,6 +264,7 @@ Result<Engine> Engine::open(const EngineOptions& options) {
                                          .weight_format = load_format(options.drafter_weights),
                                          .confidence_threshold = options.confidence_threshold}));
   if (!options.dump.folder.empty()) BLOCKDRAFT_TRY(start_dump(*models.engine, options.dump));
+  if (!options.accept_pattern.empty()) models.engine->set_accept_pattern(AcceptPattern(options.accept_pattern));
   EngineInfo info = describe(models, options, max_positions);
   Engine engine(std::make_unique<State>(State{std::move(tokenizer), std::move(models), std::move(info), {}}));
   if (!options.drafter.empty() || options.draft_tokens != kTrainedWidth) {
@@ -248,13 +273,14 @@ Result<Engine> Engine::open(const EngineOptions& options) {
   return engine;
 }
 
-Status Engine::set_draft_tokens(int32_t draft_tokens) {
+Status Engine::set_draft_tokens(DraftWidth draft_tokens) {
   EngineInfo& info = state_->info;
   if (state_->models.drafter == nullptr) {
-    return make_error(Code::mismatch, "option draft_tokens is {}, but no drafter is open", draft_tokens);
+    return make_error(Code::mismatch, "option draft_tokens is {}, but no drafter is open", name_of(draft_tokens));
   }
   BLOCKDRAFT_TRY(check_draft_tokens(draft_tokens, info.trained_width));
-  info.draft_tokens = draft_tokens == kTrainedWidth ? info.trained_width : draft_tokens;
+  info.adapts_width = draft_tokens.kind == DraftWidth::Kind::adaptive;
+  info.draft_tokens = draft_tokens.kind == DraftWidth::Kind::count ? draft_tokens.count : info.trained_width;
   return {};
 }
 

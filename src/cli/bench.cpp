@@ -34,8 +34,8 @@ measured in this run with the same threads, the bandwidth over as many bytes as 
 
 With --json: the figures of the widest run (context_us, propose_us, verify_us, accept_us, propose_bytes,
 verify_bytes, parts, acceptance_by_position, acceptance_by_depth, ...), decode_us and plain_parts (prefill and decode
-of plain decoding), reads, peak_gflops, ready_ms, device, threads, cpu_isa, and runs: one entry for each number of
-drafts.
+of plain decoding), reads, peak_gflops, ready_ms, device, threads, cpu_isa, accept_pattern (null, or
+what was given: acceptance is then not real), and runs: one entry for each number of drafts (width: it, or "auto").
 
 Example:
   blockdraft bench --target demo/pycode-14m --drafter demo/pycode-14m-dflash --prompts demo/prompts.jsonl \
@@ -44,7 +44,7 @@ Example:
 
 const Timer process_timer;  // starts before main
 
-constexpr const char* kDefaultWidths = "1,2,3,4,5,trained";
+constexpr const char* kDefaultWidths = "1,2,3,4,5,trained,auto";
 
 struct BenchFlags {
   CommonFlags common;
@@ -54,18 +54,21 @@ struct BenchFlags {
   int64_t prompt_tokens = 0;  // 0: prompts are texts
   bool random_weights = false;
   std::string widths = kDefaultWidths;
+  std::string accept_pattern;
   int32_t repeats = 5;
 };
 
 Result<int32_t> parse_width(std::string_view item, int32_t trained_width) {
   if (item == "trained") return trained_width;
+  if (item == "auto") return BenchSeries::kAuto;
   const auto width = whole_number(item);
   if (width && *width >= 1 && *width <= kMaxWidth) return static_cast<int32_t>(*width);
-  return make_error(Code::invalid_argument, "--widths: '{}' is neither 'trained' nor a whole number from 1 to {}", item,
-                    kMaxWidth);
+  return make_error(Code::invalid_argument,
+                    "--widths: '{}' is neither 'trained' nor 'auto' nor a whole number from 1 to {}", item, kMaxWidth);
 }
 
-// Rising, each once. Of the default list those that the drafter can do; of a given list all must be possible.
+// Auto first, then rising, each once. Of the default list those that the drafter can do; of a given list all must be
+// possible.
 Result<std::vector<int32_t>> parse_widths(const std::string& list, int32_t trained_width) {
   std::vector<int32_t> widths;
   for (const std::string_view item : split_at_commas(list)) {
@@ -107,10 +110,25 @@ struct Engines {
   double ready_ms;  // when the second was open
 };
 
+Result<std::vector<float>> parse_chances(const std::string& list) {
+  std::vector<float> chances;
+  if (list.empty()) return chances;
+  for (const std::string_view item : split_at_commas(list)) {
+    const auto chance = number(item);
+    if (chance && *chance >= 0.0f && *chance <= 1.0f) {
+      chances.push_back(*chance);
+      continue;
+    }
+    return make_error(Code::invalid_argument, "--accept-pattern: '{}' is not a number from 0 to 1", item);
+  }
+  return chances;
+}
+
 Result<Engines> open_engines(const BenchFlags& flags) {
   EngineOptions options = engine_options(flags.common, flags.models);
   options.random_weights = flags.random_weights;
   options.random_seed = flags.text.seed;
+  BLOCKDRAFT_ASSIGN(options.accept_pattern, parse_chances(flags.accept_pattern));
   BLOCKDRAFT_ASSIGN(Engine drafted, open_engine(options));
   const double ready_ms = process_timer.elapsed_us() * 1e-3;
   BLOCKDRAFT_TRY(summarize(flags.diagnostics, options, drafted.info()));
@@ -130,7 +148,7 @@ Status run_rounds(Engines& engines, const PromptBatch& all, int32_t repeats, Ben
     BLOCKDRAFT_TRY(run_round(engines.plain, all, round, result.plain));
     progress.update(++done);
     for (BenchSeries& series : result.drafted) {
-      BLOCKDRAFT_TRY(engines.drafted.set_draft_tokens(series.width));
+      BLOCKDRAFT_TRY(engines.drafted.set_draft_tokens(series.draft_width()));
       BLOCKDRAFT_TRY(run_round(engines.drafted, all, round, series));
       progress.update(++done);
     }
@@ -152,6 +170,7 @@ Result<BenchResult> measure(Engines& engines, const PromptBatch& all, const Benc
   result.sequences = std::min<int64_t>(result.info.max_sequences, result.prompts);
   result.rounds = flags.repeats;
   result.ready_ms = engines.ready_ms;
+  result.accept_pattern = flags.accept_pattern;
   BLOCKDRAFT_ASSIGN(const std::vector<int32_t> widths, parse_widths(flags.widths, result.info.trained_width));
   for (const int32_t width : widths) result.drafted.emplace_back(width);
   BLOCKDRAFT_TRY(run_rounds(engines, all, flags.repeats, result));
@@ -207,9 +226,16 @@ Command add_bench(CLI::App& program) {
   add_common_flags(*app, flags->common);
   add_diagnostic_flags(*app, flags->diagnostics, "Also acceptance by draft and by position, of the widest run");
   add_random_flags(*app, *flags);
-  app->add_option("--widths", flags->widths, "Numbers of tokens drafted for each pass of the target")
+  app->add_option("--widths", flags->widths,
+                  "Numbers of tokens drafted for each pass of the target; auto: chosen from cycle to cycle")
       ->type_name("LIST")
       ->capture_default_str()
+      ->group("Measurement");
+  app->add_option("--accept-pattern", flags->accept_pattern,
+                  "For models with random weights: accept draft 1, 2, ... with these chances if those before it were, "
+                  "whatever the target says. The text is then not the target's")
+      ->type_name("P1,P2,...")
+      ->check(not_empty())
       ->group("Measurement");
   app->add_option("--repeats", flags->repeats, "Rounds that count")
       ->type_name("N")

@@ -46,7 +46,7 @@ Figures figures_of(const BenchResult& result, const BenchSeries& series) {
 TableRow row_of(const BenchSeries& series, const Figures& figures) {
   const auto number = [](double value, int places) { return fmt::format("{:.{}f}", value, places); };
   const bool plain = series.width == 0;
-  return {plain ? "plain" : std::to_string(series.width),
+  return {series.name(),
           number(figures.tokens_per_s, 1),
           number(figures.ratio, 2),
           decimal(series.acceptance.length(), 2),
@@ -89,7 +89,7 @@ Json json_run(const BenchSeries& series, const Figures& figures, const BenchResu
               const MachineLimits& limits) {
   const Part& verify = figures.part("verify");
   const Part& propose = figures.part("propose");
-  return {{"width", series.width},
+  return {{"width", series.width == BenchSeries::kAuto ? Json("auto") : Json(series.width)},
           {"plain_tokens_per_s", median(result.plain.tokens_per_s)},
           {"drafted_tokens_per_s", figures.tokens_per_s},
           {"speedup", figures.ratio},
@@ -146,6 +146,10 @@ std::string human_bench(const BenchResult& result, const MachineLimits& limits) 
       "alternating rounds\n",
       info.target_kind, info.drafter_kind, info.trained_width, info.threads, result.prompts, result.plain.tokens,
       result.rounds);
+  if (!result.accept_pattern.empty()) {
+    text += fmt::format("NOT REAL ACCEPTANCE: drafts are accepted with the chances {} of --accept-pattern.\n",
+                        result.accept_pattern);
+  }
   text += table(rows) + table(parts) + limits_sentence(limits);
   text += fmt::format("Ready {:.0f} ms after the start of the process.\n", result.ready_ms);
   const Figures plain = figures_of(result, result.plain);
@@ -162,6 +166,7 @@ Json json_bench(const BenchResult& result, const MachineLimits& limits, const st
   }
   Json json = runs.back();  // the widest is the whole; the others are for comparison
   json["prompts"] = result.prompts;
+  json["accept_pattern"] = result.accept_pattern.empty() ? Json(nullptr) : Json(result.accept_pattern);
   json["tokens"] = result.plain.tokens;
   json["rounds"] = result.rounds;
   json["ready_ms"] = result.ready_ms;

@@ -76,7 +76,7 @@ void add_results(CheckTotals& totals, const PromptBatch& batch, const DecodedBat
 Result<CheckTotals> compare_all(Engine& plain, Engine& drafted, const PromptBatch& all) {
   BLOCKDRAFT_TRY(warm_up(plain, all));
   BLOCKDRAFT_TRY(warm_up(drafted, all));
-  CheckTotals totals(drafted.info().draft_tokens);
+  CheckTotals totals(AcceptanceTotals::full_width(drafted.info()));
   ProgressBar progress("check", 2 * all.size());
   const size_t step = call_size(drafted.info(), all.size());
   for (size_t first = 0; first < all.size(); first += step) {

@@ -109,7 +109,8 @@ Status summarize(const DiagnosticFlags& flags, const EngineOptions& options, con
     BLOCKDRAFT_ASSIGN(const std::string drafter, describe(options.drafter, options.drafter_layout));
     text += fmt::format("drafter  {}, in memory: {}\n", drafter, name_of(options.drafter_weights));
     text += fmt::format(
-        "width    {} drafts a cycle, trained for {}{}\n", info.draft_tokens, info.trained_width,
+        "width    {}{} drafts a cycle, trained for {}{}\n", info.adapts_width ? "auto, 0 to " : "", info.draft_tokens,
+        info.trained_width,
         options.confidence_threshold > 0
             ? fmt::format("; verified up to the first with confidence below {:g}", options.confidence_threshold)
             : "");

@@ -108,7 +108,7 @@ struct Speed {
 };
 
 Json json_text(const NamedPrompt& prompt, const Generation& generation, const Speed& speed, const EngineInfo& info) {
-  AcceptanceTotals acceptance(info.draft_tokens);
+  AcceptanceTotals acceptance(AcceptanceTotals::full_width(info));
   acceptance.add(generation);
   return {{"id", prompt.id},
           {"text", generation.text},
@@ -128,16 +128,17 @@ Json json_text(const NamedPrompt& prompt, const Generation& generation, const Sp
 }
 
 void print_stats(const EngineInfo& info, const std::vector<Generation>& generations, const SpeedTotals& speed) {
-  AcceptanceTotals acceptance(info.draft_tokens);
+  AcceptanceTotals acceptance(AcceptanceTotals::full_width(info));
   for (const Generation& generation : generations) acceptance.add(generation);
   write_error(fmt::format("{} tokens in {:.3f} s: {:.1f} tokens/s with {} threads, the prompts' passes included\n",
                           speed.tokens, speed.seconds, speed.tokens_per_s(), info.threads));
   if (info.draft_tokens > 0) {
-    write_error(
-        fmt::format("{} passes with up to {} drafts: {} tokens a pass, {} where {} were drafted; "
-                    "{} of {} drafts accepted\n",
-                    acceptance.cycles(), info.draft_tokens, decimal(acceptance.length_all(), 2),
-                    decimal(acceptance.length(), 2), info.draft_tokens, acceptance.accepted(), acceptance.drafted()));
+    write_error(fmt::format("{} passes with up to {} drafts: {} tokens a pass{}; {} of {} drafts accepted\n",
+                            acceptance.cycles(), info.draft_tokens, decimal(acceptance.length_all(), 2),
+                            info.adapts_width ? std::string()
+                                              : fmt::format(", {} where {} were drafted",
+                                                            decimal(acceptance.length(), 2), info.draft_tokens),
+                            acceptance.accepted(), acceptance.drafted()));
   }
   write_error(acceptance_tables(acceptance));
   write_error(fmt::format("memory: {}; at most {} resident\n", memory_plan(info), megabytes(peak_resident_bytes())));

@@ -106,18 +106,22 @@ CLI::Option* add_drafter_layout_flag(CLI::App& app, DrafterLayout& layout) {
 
 void add_draft_tokens_flag(CLI::App& app, ModelFlags& flags) {
   const auto set = [&flags](const std::string& value) {
-    flags.draft_tokens = value == "trained" ? kTrainedWidth : static_cast<int32_t>(std::stol(value));
+    flags.draft_tokens = value == "trained" ? kTrainedWidth
+                         : value == "auto"  ? kAdaptiveWidth
+                                            : DraftWidth(static_cast<int32_t>(std::stol(value)));
   };
   const CLI::Validator check(
       [](std::string& value) -> std::string {
-        if (value == "trained" || range_check(1, kMaxWidth)(value).empty()) return {};
-        return fmt::format("'{}' is neither 'trained' nor a whole number of 1 or more", value);
+        if (value == "trained" || value == "auto" || range_check(1, kMaxWidth)(value).empty()) return {};
+        return fmt::format("'{}' is neither 'trained' nor 'auto' nor a whole number of 1 or more", value);
       },
       "", "");
-  app.add_option_function<std::string>("--draft-tokens", set,
-                                       "Tokens drafted for each pass of the target; trained: as many as the drafter "
-                                       "was trained for, which is the most")
-      ->type_name("N|trained")
+  app.add_option_function<std::string>(
+         "--draft-tokens", set,
+         "Tokens drafted for each pass of the target; trained: as many as the drafter "
+         "was trained for, which is the most; auto: from none to that, what is fastest here "
+         "for this text. The text is the same")
+      ->type_name("N|trained|auto")
       ->default_str("trained")
       ->needs(app.get_option("--drafter"))
       ->check(check)

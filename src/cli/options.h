@@ -30,7 +30,7 @@ struct CommonFlags {
 struct ModelFlags {
   std::filesystem::path target;
   std::filesystem::path drafter;
-  int32_t draft_tokens = kTrainedWidth;
+  DraftWidth draft_tokens = kTrainedWidth;
   int32_t max_sequences = 1;
   int64_t max_positions = 0;
   WeightFormat drafter_weights = WeightFormat::as_stored;

@@ -58,7 +58,7 @@ void AcceptanceTotals::add(const Generation& generation) {
     produced_ += cycle.produced;
     drafted_ += cycle.width;
     accepted_ += cycle.accepted;
-    if (cycle.asked == full_width_) add_full_cycle(cycle, anchor);
+    if (full_width_ == kEveryWidth || cycle.asked == full_width_) add_full_cycle(cycle, anchor);
     anchor += cycle.produced;
   }
 }

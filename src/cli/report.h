@@ -31,7 +31,9 @@ struct DepthAcceptance {
 // drafts; the last cycles of a text ask for less and would lower the figure of the drafter.
 class AcceptanceTotals {
  public:
+  static constexpr int32_t kEveryWidth = -1;      // where the width adapts: every cycle counts as full
   explicit AcceptanceTotals(int32_t full_width);  // 0: plain decoding
+  static int32_t full_width(const EngineInfo& info) { return info.adapts_width ? kEveryWidth : info.draft_tokens; }
 
   void add(const Generation& generation);
 

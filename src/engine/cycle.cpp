@@ -14,7 +14,7 @@
 namespace blockdraft {
 namespace {
 
-int64_t tap_columns(const DraftSource* drafter, int64_t hidden_size) {
+int64_t columns_of_taps(const DraftSource* drafter, int64_t hidden_size) {
   return drafter == nullptr ? 0 : static_cast<int64_t>(drafter->target_layer_ids().size()) * hidden_size;
 }
 
@@ -38,7 +38,9 @@ Status Cycle::run(Context& context, std::span<Sequence* const> batch, RunTimes& 
   timed(times.context_us, [&] { extend_context(context, batch); });
   BLOCKDRAFT_TRY(timed(times.propose_us, [&] { return propose(context, batch); }));
   BLOCKDRAFT_TRY(timed(times.verify_us, [&] { return verify(context, batch); }));
+  if (accept_pattern_) BLOCKDRAFT_TRY(follow_pattern(batch));
   timed(times.accept_us, [&] { accept(batch); });  // and forgets the rejected rows
+  learn(batch, times);
   return {};
 }
 
@@ -52,13 +54,15 @@ Cycle::Cycle(Target& target, DraftSource* drafter, const OutputHead& head, const
       chooser_(head, limits.max_rows()) {
   const auto rows = static_cast<size_t>(limits.max_rows());
   const auto sequences = static_cast<size_t>(limits.max_sequences);
-  taps_ = view_f32(taps_memory_.f32(), Shape{limits.max_rows(), tap_columns(drafter, hidden_size_)});
+  taps_ = view_f32(taps_memory_.f32(), Shape{limits.max_rows(), columns_of_taps(drafter, hidden_size_)});
   if (drafter != nullptr) tap_layer_ids_ = drafter->target_layer_ids();
+  seats_.reserve(sequences);
   asked_widths_.reserve(sequences);
   widths_.reserve(sequences);
   kept_widths_.reserve(sequences);
   requests_.reserve(sequences);
   tap_rows_.reserve(sequences);
+  waiting_rows_.reserve(sequences);
   verify_rows_.reserve(sequences);
   blocks_.reserve(sequences);
   accepted_.reserve(sequences);
@@ -85,28 +89,76 @@ Status Cycle::reserve_laws() {
   return {};
 }
 
+Status Cycle::reserve_backlog() {
+  if (drafter_ == nullptr || backlog_.is_open()) return {};
+  BLOCKDRAFT_ASSIGN(backlog_, TapBacklog::create(limits_.max_sequences, limits_.max_width + 1, taps_.dim(1)));
+  return {};
+}
+
+int32_t Cycle::max_context_rows() const { return limits_.max_rows() + limits_.max_sequences * TapBacklog::kRows; }
+
+WidthPolicy* Cycle::policy(CostKind kind) {
+  std::optional<WidthPolicy>& policy = policies_[static_cast<size_t>(kind)];
+  return policy ? &*policy : nullptr;
+}
+
+void Cycle::set_policy(CostKind kind, WidthPolicy policy) { policies_[static_cast<size_t>(kind)] = std::move(policy); }
+
+// Null if no width adapts.
+WidthPolicy* Cycle::policy_of(std::span<Sequence* const> batch) {
+  auto kind = CostKind::greedy;
+  bool adapts = false;
+  for (const Sequence* sequence : batch) {
+    kind = std::max(kind, cost_kind(sequence->input));
+    adapts = adapts || sequence->adaptive;
+  }
+  if (!adapts) return nullptr;
+  // Only requests of adaptive width have seen to it that their kind has a policy.
+  while (policy(kind) == nullptr) {
+    CHECK(kind != CostKind::greedy);
+    kind = static_cast<CostKind>(static_cast<int>(kind) - 1);
+  }
+  return policy(kind);
+}
+
 // A cycle commits one token more than it accepts drafts, so the last free place needs no draft (spec 6.5).
 void Cycle::choose_widths(std::span<Sequence* const> batch) {
   CHECK(batch.size() <= static_cast<size_t>(limits_.max_sequences));
   widths_.clear();
+  seats_.clear();
   for (const Sequence* sequence : batch) {
     CHECK(sequence->remaining() >= 1 && sequence->input.width <= limits_.max_width);
     widths_.push_back(static_cast<int32_t>(std::min<int64_t>(sequence->input.width, sequence->remaining() - 1)));
+    seats_.push_back({.adaptive = sequence->adaptive ? &*sequence->adaptive : nullptr,
+                      .most = widths_.back(),
+                      .backlog = backlog_.rows(sequence->slot)});
   }
+  if (WidthPolicy* policy = policy_of(batch)) policy->choose(seats_, widths_);
   asked_widths_ = widths_;
+  work_ = {.drafts = std::accumulate(widths_.begin(), widths_.end(), 0)};
 }
 
 void Cycle::extend_context(Context& context, std::span<Sequence* const> batch) {
   if (drafter_ == nullptr) return;
   tap_rows_.clear();
-  for (Sequence* sequence : batch) {
-    if (sequence->num_tap_rows == 0) continue;
-    tap_rows_.push_back({.slot = sequence->slot,
-                         .first_position = sequence->position() - sequence->num_tap_rows,
-                         .first_row = sequence->first_tap_row,
-                         .num_rows = sequence->num_tap_rows});
-    sequence->num_tap_rows = 0;
+  waiting_rows_.clear();
+  for (size_t i = 0; i < batch.size(); ++i) {
+    Sequence& sequence = *batch[i];
+    const int32_t rows = std::exchange(sequence.num_tap_rows, 0);
+    if (sequence.adaptive && (widths_[i] == 0 || backlog_.rows(sequence.slot) > 0)) {
+      backlog_.add(sequence.slot, taps_, sequence.first_tap_row, rows);
+      if (widths_[i] == 0 && !backlog_.is_full(sequence.slot)) continue;
+      waiting_rows_.push_back(backlog_.take(sequence.slot, sequence.position()));
+      work_.context_rows += waiting_rows_.back().num_rows;
+    } else if (rows > 0) {
+      tap_rows_.push_back({.slot = sequence.slot,
+                           .first_position = sequence.position() - rows,
+                           .first_row = sequence.first_tap_row,
+                           .num_rows = rows});
+      work_.context_rows += rows;
+    }
   }
+  if (!waiting_rows_.empty()) drafter_->extend_context(context, backlog_.taps(), waiting_rows_);
   if (!tap_rows_.empty()) drafter_->extend_context(context, taps_, tap_rows_);
 }
 
@@ -121,7 +173,7 @@ Status Cycle::propose(Context& context, std::span<Sequence* const> batch) {
                          .width = widths_[i],
                          .sampling = {.row = sampling_of_drafts(input.sampling), .wants_law = wants_laws(input)}});
   }
-  drafts_.resize(static_cast<size_t>(std::accumulate(widths_.begin(), widths_.end(), 0)));
+  drafts_.resize(static_cast<size_t>(work_.drafts));
   laws_.assign(drafts_.size(), {});
   kept_widths_.resize(requests_.size());
   if (requests_.empty()) return {};
@@ -194,6 +246,7 @@ Status Cycle::verify(Context& context, std::span<Sequence* const> batch) {
                             .token_ids = std::span(verify_ids_).last(static_cast<size_t>(rows))});
   }
   const size_t rows = verify_ids_.size();
+  work_.verify_rows = static_cast<int32_t>(rows);
   const TensorView hidden = context.arena->take_f32({static_cast<int64_t>(rows), hidden_size_});
   target_.forward(context, {.sequences = verify_rows_,
                             .hidden_rows = std::span(row_numbers_).first(rows),
@@ -205,13 +258,36 @@ Status Cycle::verify(Context& context, std::span<Sequence* const> batch) {
   return chooser_.choose(context, hidden, blocks_, choices_, accepted_);
 }
 
+// The drafts that the pattern keeps become the text, so that it goes with the state that the target has of them.
+Status Cycle::follow_pattern(std::span<Sequence* const> batch) {
+  std::span<int32_t> choices = choices_;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const std::span<const int32_t> drafts = blocks_[i].drafts;
+    accepted_[i] = accept_pattern_->accepted(batch[i]->request, batch[i]->position() + 1, widths_[i]);
+    const auto accepted = static_cast<size_t>(accepted_[i]);
+    std::ranges::copy(drafts.first(accepted), choices.begin());
+    if (choices[accepted] < 0) return make_error(Code::numeric, "the target's logits are not numbers");
+    choices = choices.subspan(drafts.size() + 1);
+  }
+  return {};
+}
+
 void Cycle::accept(std::span<Sequence* const> batch) {
   std::span<const int32_t> choices = choices_;
   for (size_t i = 0; i < batch.size(); ++i) {
     const auto rows = static_cast<size_t>(widths_[i]) + 1;
-    count(blocks_[i].drafts, accepted_[i]);
+    if (!batch[i]->is_trial && !accept_pattern_) count(blocks_[i].drafts, accepted_[i]);
     commit(*batch[i], i, choices.first(rows));
     choices = choices.subspan(rows);
+  }
+}
+
+void Cycle::learn(std::span<Sequence* const> batch, const RunTimes& times) {
+  WidthPolicy* policy = policy_of(batch);
+  if (policy == nullptr) return;
+  policy->observe(work_, {times.context_us.back(), times.propose_us.back(), times.verify_us.back()});
+  for (size_t i = 0; i < batch.size(); ++i) {
+    if (batch[i]->adaptive) policy->observe(*batch[i]->adaptive, asked_widths_[i], accepted_[i]);
   }
 }
 

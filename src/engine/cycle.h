@@ -1,16 +1,23 @@
 // One propose + verify round for a batch of sequences.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "blockdraft/result.h"
 #include "draft/draft_source.h"
+#include "engine/accept_pattern.h"
+#include "engine/cycle_costs.h"
 #include "engine/draft_counts.h"
 #include "engine/sequence.h"
 #include "engine/stats.h"
+#include "engine/tap_backlog.h"
 #include "engine/token_chooser.h"
+#include "engine/width_policy.h"
 #include "nn/batch.h"
 #include "nn/output_head.h"
 #include "target/target.h"
@@ -34,27 +41,47 @@ class Cycle {
   Cycle(Target& target, DraftSource* drafter, const OutputHead& head, const CycleLimits& limits, Buffer taps);
 
   // Advances every sequence by one cycle; a sequence that reaches its end is marked `ended`, its slot stays in use.
-  // Each sequence is asked for the width of its request, less where its end is near. Errors: numeric; mismatch,
-  // if a draft lacks the law that ratio acceptance needs.
+  // Each sequence is asked for the width of its request, or what the policy says if that adapts, less where its end is
+  // near. Errors: numeric; mismatch, if a draft lacks the law that ratio acceptance needs.
   Status run(Context& context, std::span<Sequence* const> batch, RunTimes& times);
 
   // Makes room for the laws of drafts, which ratio acceptance needs. Once is enough.  Errors: out_of_memory.
   Status reserve_laws();
   size_t law_bytes() const { return law_memory_.size_bytes(); }
 
-  const DraftCounts& draft_counts() const { return draft_counts_; }  // of all cycles
+  // Makes room for taps that wait, which sequences of adaptive width need. Once is enough.  Errors: out_of_memory.
+  Status reserve_backlog();
+  size_t backlog_bytes() const { return backlog_.size_bytes(); }
+  int64_t tap_columns() const { return taps_.dim(1); }
+  int32_t max_context_rows() const;  // that one cycle may take in
+
+  // What chooses the widths of a kind of requests; a batch goes by its costliest kind. Null: there is none yet.
+  WidthPolicy* policy(CostKind kind);
+  void set_policy(CostKind kind, WidthPolicy policy);
+
+  // For measurements: the text is no longer the target's (engine/accept_pattern.h).
+  void set_accept_pattern(AcceptPattern pattern) { accept_pattern_ = std::move(pattern); }
+
+  // Forgets what waits of a slot.
+  void release(int32_t slot) { backlog_.reset(slot); }
+
+  const DraftCounts& draft_counts() const { return draft_counts_; }  // of all cycles that compared drafts
+  const CycleWork& work() const { return work_; }                    // of the newest cycle
 
   // Beside those of target and drafter.
   static size_t scratch_bytes(const OutputHead& head, int64_t hidden_size, const CycleLimits& limits);
 
  private:
   void choose_widths(std::span<Sequence* const> batch);
+  WidthPolicy* policy_of(std::span<Sequence* const> batch);
   void extend_context(Context& context, std::span<Sequence* const> batch);
   Status propose(Context& context, std::span<Sequence* const> batch);
   Status require_laws() const;
   void drop_doubtful();
   Status verify(Context& context, std::span<Sequence* const> batch);
+  Status follow_pattern(std::span<Sequence* const> batch);
   void accept(std::span<Sequence* const> batch);
+  void learn(std::span<Sequence* const> batch, const RunTimes& times);
   void count(std::span<const int32_t> drafts, int32_t accepted);
   void commit(Sequence& sequence, size_t index, std::span<const int32_t> choices);
 
@@ -68,14 +95,20 @@ class Cycle {
   TokenChooser chooser_;
   DraftCounts draft_counts_;
   Arena law_memory_{Buffer{}};
+  TapBacklog backlog_;
+  std::array<std::optional<WidthPolicy>, kNumCostKinds> policies_;
+  std::optional<AcceptPattern> accept_pattern_;
   TensorView taps_;  // [max_rows, taps], of the newest verify rows
 
   // Of the cycle in progress, one entry a sequence ...
+  CycleWork work_;
+  std::vector<WidthSeat> seats_;
   std::vector<int32_t> asked_widths_;   // of the drafter
   std::vector<int32_t> widths_;         // the same, then less what is not worth verifying
   std::vector<int32_t> kept_widths_;    // of requests_: drafts worth verifying
   std::vector<DraftRequest> requests_;  // only of those with a width
-  std::vector<TapRows> tap_rows_;
+  std::vector<TapRows> tap_rows_;       // of taps_
+  std::vector<TapRows> waiting_rows_;   // of the backlog
   std::vector<SequenceRows> verify_rows_;
   std::vector<VerifiedBlock> blocks_;
   std::vector<int32_t> accepted_;  // leading drafts that are kept

@@ -11,6 +11,7 @@ std::vector<PlanItem> MemoryPlan::items() const {
                                  {"context pages", context_pages},
                                  {"taps", prefill_taps + cycle_taps},
                                  {"scratch", scratch}};
+  if (waiting_taps > 0) items.push_back({"taps that wait", waiting_taps});
   if (laws > 0) items.push_back({"laws of drafts", laws});
   return items;
 }

@@ -30,7 +30,8 @@ struct MemoryPlan {
   size_t prefill_taps = 0;
   size_t cycle_taps = 0;
   size_t scratch = 0;
-  size_t laws = 0;  // of drafts, once some request wants ratio acceptance
+  size_t waiting_taps = 0;  // once some request's width adapts
+  size_t laws = 0;          // of drafts, once some request wants ratio acceptance
 
   std::vector<PlanItem> items() const;  // for people and programs: taps together
 };

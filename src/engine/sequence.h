@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "engine/width_policy.h"
 #include "verify/accept.h"
 #include "verify/penalties.h"
 #include "verify/sampling_params.h"
@@ -17,8 +19,9 @@ struct TokenRequest {
   std::vector<int32_t> prompt_ids;  // at least one
   int64_t max_tokens = 0;           // at least 0
   int32_t width = 0;                // drafts asked for in a cycle; 0: plain decoding
-  std::vector<int32_t> stop_ids;    // a text ends with the first of these that it generates
-  SamplingParams sampling;          // as they are: the largest logit of each row
+  bool adapts_width = false;      // from cycle to cycle 0 to `width` of them, whatever is fastest. The text is the same
+  std::vector<int32_t> stop_ids;  // a text ends with the first of these that it generates
+  SamplingParams sampling;        // as they are: the largest logit of each row
   // Fills SequenceCycle::expected. Costs a pass over the laws of every draft; needs sampling that draws.
   bool expects_acceptance = false;
   // Called with every generated token, in order, as soon as it is committed. False ends the text after this token.
@@ -28,6 +31,15 @@ struct TokenRequest {
 // Of the drafts: what ratio acceptance and the expected acceptance need.
 inline bool wants_laws(const TokenRequest& request) {
   return request.width > 0 && (request.sampling.uses_ratio() || request.expects_acceptance);
+}
+
+// Requests whose cycles take about the same time: one kind has no logits in memory, the next draws, the last needs
+// laws.
+enum class CostKind { greedy, drawn, with_laws };
+inline constexpr size_t kNumCostKinds = 3;
+inline CostKind cost_kind(const TokenRequest& request) {
+  if (wants_laws(request)) return CostKind::with_laws;
+  return request.sampling.is_plain() ? CostKind::greedy : CostKind::drawn;
 }
 
 enum class EndReason { at_stop, at_length, by_caller };
@@ -58,6 +70,8 @@ struct Sequence {
   int64_t max_length = 0;       // of `tokens`
   TokenHistory history;         // of `tokens`, if the request penalizes any
   bool ended = false;
+  bool is_trial = false;  // decoded for its times only: nothing is counted
+  std::optional<AdaptiveWidth> adaptive;
   TokenResult result;
 
   // Taps of the newest verified rows, not yet in the drafter's context.

@@ -127,6 +127,7 @@ Result<std::vector<TokenResult>> TokenEngine::run(std::span<const TokenRequest> 
 
 Status TokenEngine::decode_all(std::span<const TokenRequest> requests, std::vector<TokenResult>& results) {
   const Timer timer;
+  BLOCKDRAFT_TRY(prepare_widths(requests));
   std::vector<std::unique_ptr<Sequence>> running;
   std::vector<int32_t> free_slots;
   for (int32_t slot = options_.max_sequences - 1; slot >= 0; --slot) free_slots.push_back(slot);
@@ -203,6 +204,9 @@ Status TokenEngine::admit(Sequence& sequence) {
     sequence.history = TokenHistory(sequence.input.prompt_ids, target_.embed_tokens().out_features,
                                     sequence.remaining() + options_.max_width);
   }
+  if (sequence.input.adapts_width && sequence.input.width > 0) {
+    sequence.adaptive = cycle_->policy(cost_kind(sequence.input))->begin();
+  }
   int32_t choice = 0;
   BLOCKDRAFT_TRY(prefill(sequence, choice));
   const Committed committed = commit(0, {&choice, 1}, sequence.remaining(), sequence.input.stop_ids);
@@ -243,6 +247,7 @@ Status TokenEngine::prefill(Sequence& sequence, int32_t& first_choice) {
 
 void TokenEngine::release(Sequence& sequence) {
   target_.reset(sequence.slot);
+  cycle_->release(sequence.slot);
   if (drafter_ != nullptr) drafter_->reset(sequence.slot);
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -24,6 +25,9 @@
 #include "tensor/context.h"
 
 namespace blockdraft {
+
+// Of measuring what cycles cost: no cycle begins later. Cycles that decide are run in any case, four of them.
+inline constexpr double kProfileTime_s = 0.1;
 
 struct TokenEngineOptions {
   int32_t threads = 0;       // 0: one per core
@@ -44,9 +48,14 @@ class TokenEngine {
                                                    const TokenEngineOptions& options);
 
   // Decodes all requests, max_sequences at a time: one joins as soon as another has ended. Results are in the order
-  // of the requests. Errors before anything is decoded: limit_exceeded, invalid_argument, mismatch (ratio acceptance of
-  // drafts without laws); afterwards: numeric, mismatch (a draft source that gives laws left one out).
+  // of the requests. Before the first text of adaptive width of each CostKind the costs of cycles are measured, on the
+  // beginning of its prompt, for about kProfileTime_s. Errors before anything is decoded: limit_exceeded,
+  // invalid_argument, mismatch (ratio acceptance of drafts without laws); afterwards: numeric, mismatch (a draft source
+  // that gives laws left one out).
   Result<std::vector<TokenResult>> run(std::span<const TokenRequest> requests);
+
+  // For measurements (engine/accept_pattern.h).
+  void set_accept_pattern(AcceptPattern pattern) { cycle_->set_accept_pattern(std::move(pattern)); }
 
   // From now on chosen cycles are written to files. Decodes one sequence at a time.
   void dump_to(CycleDump dump);
@@ -58,6 +67,7 @@ class TokenEngine {
   CpuIsa isa() const { return options_.isa; }
 
  private:
+  class CostTrial;
   TokenEngine(Target& target, DraftSource* drafter, const TokenEngineOptions& options);
   Status allocate();
   Status validate(const TokenRequest& request, size_t index) const;
@@ -65,6 +75,8 @@ class TokenEngine {
   int64_t max_cycles(std::span<const TokenRequest> requests) const;
   Status decode_all(std::span<const TokenRequest> requests, std::vector<TokenResult>& results);
   Status reserve_laws(std::span<const TokenRequest> requests);
+  Status prepare_widths(std::span<const TokenRequest> requests);
+  Status measure_costs(const TokenRequest& like);
   Status admit(Sequence& sequence);
   Status run_cycle(std::span<Sequence* const> batch);
   Status prefill(Sequence& sequence, int32_t& first_choice);

@@ -52,7 +52,7 @@ class Generate(Case):
         prompt = golden_cases()[0]["prompt"]
         texts = {self.ok("generate", *models, "--prompt", prompt, "--max-tokens", 40).stdout
                  for models in [PAIR[:2], PAIR, PAIR + ["--draft-tokens", "1"], PAIR + ["--draft-tokens", "4"],
-                                PAIR + ["--draft-tokens", "trained"]]}
+                                PAIR + ["--draft-tokens", "trained"], PAIR + ["--draft-tokens", "auto"]]}
         self.assertEqual(len(texts), 1)
 
     def test_json(self):
@@ -82,6 +82,10 @@ class Generate(Case):
         self.assertRegex(target, rf"^target   Qwen3ForCausalLM {TARGET}; layers: 8; weights: .*F8_E4M3")
         self.assertRegex(drafter, rf"^drafter  DFlash {DRAFTER}; layers: 2; block: 8 rows.*in place.*attention: whole.*in memory: as stored$")
         self.assertEqual(width, "width    3 drafts a cycle, trained for 7")
+        adaptive = self.ok("generate", *PAIR, "--prompt", "x", "--max-tokens", 9, "--draft-tokens", "auto", "--verbose",
+                           "--stats").stderr.decode()
+        self.assertIn("width    auto, 0 to 7 drafts a cycle, trained for 7\n", adaptive)
+        self.assertRegex(adaptive, r"passes with up to 7 drafts: [\d.]+ tokens a pass; \d+ of \d+ drafts accepted")
         self.assertEqual(kernels, "kernels  cpu, portable; threads: 2")
         self.assertRegex(memory, r"^memory   weights [\d.]+ MB mapped, .*target pages .*at once: 1, positions of each: 2048$")
         other = self.ok("generate", "--target", TARGET, "--drafter", "demo/pycode-14m-dspark", "--prompt", "x",
@@ -344,6 +348,18 @@ class Bench(Case):
             self.refused(2, "--prompt-tokens", *flags, "--prompt", "x")
             self.refused(2, "--prompt-tokens", *flags)
         self.refused(2, "expected no weights", "bench", *PAIR, "--random-weights", "--prompt-tokens", 4)
+
+    def test_auto_and_a_pattern_of_acceptance(self):
+        arguments = ["bench", *PAIR, "--prompt", "x", "--max-tokens", 32, "--widths", "2,auto", "--repeats", 1,
+                     "--ignore-eos", "--accept-pattern", "1,0", "--json"]
+        done = self.ok(*arguments)
+        (found,) = objects(done.stdout)
+        self.assertEqual([entry["width"] for entry in found["runs"]], ["auto", 2])
+        self.assertEqual(found["accept_pattern"], "1,0")
+        self.assertEqual(found["acceptance_by_position"], [1, 0])
+        self.assertEqual(found["acceptance_length"], 2)
+        self.assertIn(b"NOT REAL ACCEPTANCE", done.stderr)
+        self.assertNotIn(b"never", done.stderr)
 
     def test_bad_widths(self):
         arguments = ["bench", *PAIR, "--prompt", "x"]

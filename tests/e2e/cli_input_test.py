@@ -25,7 +25,12 @@ class BadInput(Case):
         self.refused(2, "--max-tokens: '3x'", "generate", *PAIR, *prompt, "--max-tokens", "3x")
         self.refused(2, "--threads: '9999'", "generate", *PAIR, *prompt, "--threads", 9999)
         self.refused(2, "--max-sequences: '0'", "generate", *PAIR, *prompt, "--max-sequences", 0)
-        self.refused(2, "--draft-tokens: 'auto'", "generate", *PAIR, *prompt, "--draft-tokens", "auto")
+        self.refused(2, "--draft-tokens: 'best'", "generate", *PAIR, *prompt, "--draft-tokens", "best")
+        self.refused(2, "--draft-tokens requires --drafter", "generate", *PAIR[:2], *prompt, "--draft-tokens", "auto")
+        self.refused(2, "acceptance is ratio", "generate", *PAIR, *prompt, "--draft-tokens", "auto", "--temperature", 1,
+                     "--acceptance", "ratio")
+        for pattern in ["0.5,1.5", "0.5,", "x", "nan"]:
+            self.refused(2, "--accept-pattern: '", "bench", *PAIR, *prompt, "--accept-pattern", pattern)
         self.refused(2, "--draft-tokens is 8, expected 1 to 7", "generate", *PAIR, *prompt, "--draft-tokens", 8)
         self.refused(2, "--draft-tokens requires --drafter", "generate", *PAIR[:2], *prompt, "--draft-tokens", 2)
         self.refused(2, "--max-positions is 99999, expected 1 to 2048", "generate", *PAIR, *prompt, "--max-positions",

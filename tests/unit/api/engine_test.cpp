@@ -74,7 +74,12 @@ TEST(Engine, RefusesOptionsOutsideTheirRange) {
     return engine ? std::string("opened") : engine.error().message;
   };
   EXPECT_THAT(message({.drafter = kDrafter, .draft_tokens = 8}), HasSubstr("draft_tokens is 8, expected 1 to 7"));
-  EXPECT_THAT(message({.draft_tokens = 2}), HasSubstr("no drafter is open"));
+  EXPECT_THAT(message({.draft_tokens = 2}), HasSubstr("draft_tokens is 2, but no drafter is open"));
+  EXPECT_THAT(message({.draft_tokens = kAdaptiveWidth}), HasSubstr("draft_tokens is auto, but no drafter is open"));
+  EXPECT_THAT(message({.drafter = kDrafter, .draft_tokens = 0}), HasSubstr("draft_tokens is 0, expected 1 to 7"));
+  EXPECT_THAT(message({.drafter = kDrafter, .accept_pattern = {0.5f, -0.1f}}),
+              HasSubstr("option accept_pattern has -0.1, expected 0 to 1"));
+  EXPECT_THAT(message({.accept_pattern = {0.5f}}), HasSubstr("option accept_pattern is given, but no"));
   EXPECT_THAT(message({.drafter_weights = WeightFormat::fp8}), HasSubstr("option drafter_weights is given, but no"));
   EXPECT_THAT(message({.drafter_layout = DrafterLayout::shifted}), HasSubstr("option drafter_layout is given, but no"));
   EXPECT_THAT(message({.confidence_threshold = 0.5f}), HasSubstr("option confidence_threshold is given, but no"));
@@ -96,6 +101,28 @@ TEST(Engine, RefusesRequestsThatCannotBeServed) {
   EXPECT_THAT(message({.prompt = "a", .max_tokens = -1}), HasSubstr("max_tokens is -1"));
   EXPECT_THAT(message({.prompt = "a", .stop = {""}}), HasSubstr("a stop text is empty"));
   EXPECT_THAT(message({.prompt_ids = {4160}}), HasSubstr("prompt id is 4160, expected 0 to 4159"));
+}
+
+TEST(Engine, AdaptsTheWidthFromTheNextCallOn) {
+  Engine engine = open({.drafter = kDrafter, .draft_tokens = kAdaptiveWidth});
+  EXPECT_TRUE(engine.info().adapts_width);
+  EXPECT_EQ(engine.info().draft_tokens, engine.info().trained_width);
+  const Request request{.prompt = "def main():\n", .max_tokens = 40};
+  const auto adaptive = engine.generate(request);
+  ASSERT_TRUE(adaptive);
+  Request ratio = request;
+  ratio.acceptance = Acceptance::ratio;
+  EXPECT_TRUE(engine.generate(ratio)) << "nothing is drawn";
+  ratio.temperature = 1.0f;
+  const auto refused = engine.generate(ratio);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("acceptance is ratio"));
+  ASSERT_TRUE(engine.set_draft_tokens(2));
+  EXPECT_FALSE(engine.info().adapts_width);
+  EXPECT_EQ(engine.info().draft_tokens, 2);
+  const auto fixed = engine.generate(request);
+  ASSERT_TRUE(fixed);
+  EXPECT_EQ(fixed->ids, adaptive->ids);
 }
 
 TEST(Engine, PlansItsMemory) {

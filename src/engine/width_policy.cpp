@@ -18,7 +18,7 @@ constexpr double kSharedWeight = 12;  // in cycles, against a sequence's own
 constexpr double kFirstChance = 0.7;
 constexpr double kFirstWeight = 4;
 
-constexpr double kGainToDraft = 1.03;   // against plain decoding
+constexpr double kGainToDraft = 1.05;   // against plain decoding
 constexpr double kGainToChange = 1.02;  // from one number of drafts to another
 constexpr double kGainToStop = 1.005;
 

@@ -1,6 +1,7 @@
 // What a cycle costs on this machine, by its numbers of rows: cycles at given widths, on the beginning of a prompt.
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <memory>
 #include <utility>
@@ -44,23 +45,27 @@ std::vector<Step> steps_of(int32_t max_sequences, int32_t max_width) {
   return steps;
 }
 
-// All times of a part for each number of rows.
+// The shortest time of a part for each number of rows: what other programs do only makes times longer.
 class Samples {
  public:
   void add(int32_t rows, double us) {
-    if (rows > 0 && us > 0) samples_[rows].push_back(us);
+    if (rows <= 0 || us <= 0) return;
+    const auto [place, is_new] = least_us_.try_emplace(rows, us);
+    if (!is_new) place->second = std::min(place->second, us);
   }
+  // From the most rows down. Fewer rows take no longer than more, so a number of rows that was never timed in peace
+  // gets the time of the next that was.
   template <class Use>
-  void for_each_median(Use use) {
-    for (auto& [rows, times] : samples_) {
-      const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-      std::nth_element(times.begin(), middle, times.end());
-      use(rows, *middle);
+  void for_each(Use use) const {
+    double most_us = std::numeric_limits<double>::infinity();
+    for (auto place = least_us_.rbegin(); place != least_us_.rend(); ++place) {
+      most_us = std::min(most_us, place->second);
+      use(place->first, most_us);
     }
   }
 
  private:
-  std::map<int32_t, std::vector<double>> samples_;
+  std::map<int32_t, double> least_us_;
 };
 
 struct Profile {
@@ -71,10 +76,10 @@ struct Profile {
     propose.add(work.drafts, static_cast<double>(times.propose_us.back()));
     verify.add(work.verify_rows, static_cast<double>(times.verify_us.back()));
   }
-  void write_to(CycleCosts& costs) {
-    context.for_each_median([&](int32_t rows, double us) { costs.set({.context_rows = rows}, {.context_us = us}); });
-    propose.for_each_median([&](int32_t rows, double us) { costs.set({.drafts = rows}, {.propose_us = us}); });
-    verify.for_each_median([&](int32_t rows, double us) { costs.set({.verify_rows = rows}, {.verify_us = us}); });
+  void write_to(CycleCosts& costs) const {
+    context.for_each([&](int32_t rows, double us) { costs.set({.context_rows = rows}, {.context_us = us}); });
+    propose.for_each([&](int32_t rows, double us) { costs.set({.drafts = rows}, {.propose_us = us}); });
+    verify.for_each([&](int32_t rows, double us) { costs.set({.verify_rows = rows}, {.verify_us = us}); });
   }
 };
 
@@ -103,7 +108,7 @@ class TokenEngine::CostTrial {
     }
     return time_backlog();
   }
-  void write_to(CycleCosts& costs) { profile_.write_to(costs); }
+  void write_to(CycleCosts& costs) const { profile_.write_to(costs); }
 
  private:
   Status cycle(const Step& step) {

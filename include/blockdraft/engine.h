@@ -160,6 +160,7 @@ struct CallTimes {
   double prefill_s = 0;
   double first_token_s = 0;  // from the call to the first token of any request
   std::vector<float> context_us, propose_us, verify_us, accept_us;
+  int64_t hand_offs = 0;  // of work to the threads, in all cycles together
 };
 
 struct MemoryPlanItem {

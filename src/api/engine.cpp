@@ -148,7 +148,7 @@ EngineInfo describe(const Models& models, const EngineOptions& options, int64_t 
 
 CallTimes call_times(const RunTimes& times) {
   return {times.total_s,    times.prefill_s, times.first_token_s, times.context_us,
-          times.propose_us, times.verify_us, times.accept_us};
+          times.propose_us, times.verify_us, times.accept_us,     times.hand_offs};
 }
 
 static_assert(SamplingParams::kGreedyTemperature == kGreedyTemperature);

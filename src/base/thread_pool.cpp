@@ -46,6 +46,7 @@ bool poll(const Done& done) {
 struct ThreadPool::State {
   std::vector<std::thread> workers;
   int num_threads = 1;
+  int64_t hand_offs = 0;
 
   // The job. Written only while the gate is closed and no worker is inside.
   const TaskRef* task = nullptr;
@@ -147,12 +148,15 @@ ThreadPool::~ThreadPool() {
 
 int ThreadPool::num_threads() const { return state_->num_threads; }
 
+int64_t ThreadPool::hand_offs() const { return state_->hand_offs; }
+
 void ThreadPool::parallel_for(int64_t count, TaskRef task) {
   State& state = *state_;
   if (count <= 1 || state.num_threads == 1) {
     for (int64_t index = 0; index < count; ++index) task(index, 0);
     return;
   }
+  ++state.hand_offs;
   state.task = &task;
   state.count = count;
   state.next.store(0);

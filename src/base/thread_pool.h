@@ -51,6 +51,9 @@ class ThreadPool {
   // [0, num_threads()) picks scratch memory. Allocates nothing.
   void parallel_for(int64_t count, TaskRef task);
 
+  // Calls of parallel_for so far that had work for more than one thread: each costs some microseconds of waiting.
+  int64_t hand_offs() const;
+
  private:
   struct State;
   std::unique_ptr<State> state_;

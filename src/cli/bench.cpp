@@ -27,10 +27,11 @@ constexpr const char* kExamples =
     R"(Every round decodes all prompts plainly and with each number of drafts, in turn; a first round warms up and does not
 count. Figures are medians: tokens/s over rounds (the prompts' own passes included), times of the parts over cycles:
 prefill (the target reads the prompt), decode (its pass in plain decoding), context (the drafter takes in what was
-accepted), propose (the drafter's pass), verify (the target's pass over anchor and drafts), accept. A part's time is
-that of the cycles with its most common number of rows. Its floor is the larger of two times: moving its bytes (weights
-once, K/V of the context) at the bandwidth, and multiplying and adding (attention not counted) at the peak; both are
-measured in this run with the same threads, the bandwidth over as many bytes as a whole cycle reads.
+accepted), propose (the drafter's pass), verify (the target's pass over anchor and drafts), accept. Hand-offs are
+loops given to all threads, each of which costs microseconds of waiting. A part's time is that of the cycles with its
+most common number of rows. Its floor is the larger of two times: moving its bytes (weights once, K/V of the context)
+at the bandwidth, and multiplying and adding (attention not counted) at the peak; both are measured in this run with
+the same threads, the bandwidth over as many bytes as a whole cycle reads.
 
 With --json: the figures of the widest run (context_us, propose_us, verify_us, accept_us, propose_bytes,
 verify_bytes, parts, acceptance_by_position, acceptance_by_depth, ...), decode_us and plain_parts (prefill and decode

@@ -146,10 +146,15 @@ void PartSamples::add(const DecodedBatch& batch) {
   } else {
     add_several(batch, cycles);
   }
+  hand_offs += batch.times.hand_offs;
   const auto prompts_read = static_cast<double>(batch.generations.size());
   for (const Generation& generation : batch.generations) {
     prompts.push_back({generation.prompt_tokens, batch.times.prefill_s * 1e6 / prompts_read});
   }
+}
+
+double PartSamples::hand_offs_of_cycle() const {
+  return cycles.empty() ? 0 : static_cast<double>(hand_offs) / static_cast<double>(cycles.size());
 }
 
 double Part::read_percent(const MachineLimits& limits) const {

@@ -29,6 +29,9 @@ struct PrefillSample {
 struct PartSamples {
   std::vector<CycleSample> cycles;
   std::vector<PrefillSample> prompts;
+  int64_t hand_offs = 0;  // of all cycles
+
+  double hand_offs_of_cycle() const;  // the mean
 
   void add(const DecodedBatch& batch);
 };

@@ -53,7 +53,8 @@ TableRow row_of(const BenchSeries& series, const Figures& figures) {
           plain ? "-" : number(figures.part("context").us, 0),
           plain ? "-" : number(figures.part("propose").us, 0),
           number(figures.part(plain ? "decode" : "verify").us, 0),
-          number(figures.accept_us, 0)};
+          number(figures.accept_us, 0),
+          number(series.parts.hand_offs_of_cycle(), 0)};
 }
 
 void add_part_rows(std::vector<TableRow>& rows, const BenchSeries& series, const Figures& figures,
@@ -101,6 +102,7 @@ Json json_run(const BenchSeries& series, const Figures& figures, const BenchResu
           {"propose_us", propose.us},
           {"verify_us", verify.us},
           {"accept_us", figures.accept_us},
+          {"hand_offs", series.parts.hand_offs_of_cycle()},
           {"propose_bytes", propose.bytes},
           {"verify_bytes", verify.bytes},
           {"verify_flops", verify.flops},
@@ -131,8 +133,9 @@ std::vector<int64_t> working_sets(const BenchResult& result) {
 
 std::string human_bench(const BenchResult& result, const MachineLimits& limits) {
   const EngineInfo& info = result.info;
-  std::vector<TableRow> rows = {{"drafts", "tokens/s", "ratio", "tokens", "context", "propose", "verify", "accept"},
-                                {"", "", "", "/pass", "us", "us", "us", "us"}};
+  std::vector<TableRow> rows = {
+      {"drafts", "tokens/s", "ratio", "tokens", "context", "propose", "verify", "accept", "hand-offs"},
+      {"", "", "", "/pass", "us", "us", "us", "us", "/cycle"}};
   std::vector<TableRow> parts = part_heading();
   const auto add = [&](const BenchSeries& series) {
     const Figures figures = figures_of(result, series);
@@ -172,6 +175,7 @@ Json json_bench(const BenchResult& result, const MachineLimits& limits, const st
   json["ready_ms"] = result.ready_ms;
   json["plain_parts"] = json_parts(plain, limits);
   json["decode_us"] = decode.us;
+  json["decode_hand_offs"] = result.plain.parts.hand_offs_of_cycle();
   json["decode_bytes"] = decode.bytes;
   json["decode_floor_us"] = decode.floor(limits).seconds() * 1e6;
   json["decode_floor_percent"] = 100 / decode.times_floor(limits);

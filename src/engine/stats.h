@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace blockdraft {
@@ -11,6 +12,7 @@ struct RunTimes {
   double total_s = 0;
   double prefill_s = 0;
   double first_token_s = 0;  // from the start of the run
+  int64_t hand_offs = 0;     // of work to the threads, in all cycles together (ThreadPool::hand_offs)
   std::vector<float> context_us, propose_us, verify_us, accept_us;
 
   // Makes room, so that a cycle that notes its times allocates nothing.

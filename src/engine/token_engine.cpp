@@ -174,7 +174,9 @@ Status TokenEngine::decode_all(std::span<const TokenRequest> requests, std::vect
 }
 
 Status TokenEngine::run_cycle(std::span<Sequence* const> batch) {
+  const int64_t hand_offs = context_.threads->hand_offs();
   BLOCKDRAFT_TRY(cycle_->run(context_, batch, times_));
+  times_.hand_offs += context_.threads->hand_offs() - hand_offs;
   if (!dump_) return {};
   BLOCKDRAFT_TRY(dump_->end_cycle(*batch.front()));
   context_.recorder = dump_->recorder();

@@ -47,6 +47,7 @@ PartSamples one_text() {
                  .propose_us = {5, 7, 1, 1},
                  .verify_us = {20, 24, 2, 1},
                  .accept_us = {1, 1, 3, 3}};
+  batch.times.hand_offs = 80;
   PartSamples samples;
   samples.add(batch);
   return samples;
@@ -68,6 +69,7 @@ TEST(Parts, TakeTheCyclesOfTheMostCommonRows) {
   EXPECT_DOUBLE_EQ(context.us, 11);
   for (const Part& part : parts) EXPECT_EQ(part.cycle_bytes, verify.bytes + propose.bytes + context.bytes);
   EXPECT_DOUBLE_EQ(median_accept_us(one_text()), 2);
+  EXPECT_DOUBLE_EQ(one_text().hand_offs_of_cycle(), 20);
 }
 
 TEST(Parts, CountPassesOverThePrompt) {

@@ -335,7 +335,8 @@ class Bench(Case):
                 shutil.copy(ROOT / source / "config.json", copy)
                 pair += [flag, copy]
             flags = ["bench", *pair, "--random-weights", "--widths", "3", "--repeats", 1, "--ignore-eos", "--json"]
-            done = self.ok(*flags, "--prompt-tokens", 20, "--max-tokens", 12, "--max-sequences", 2, "--seed", 5)
+            done = self.ok(*flags, "--prompt-tokens", 20, "--max-tokens", 12, "--max-sequences", 2, "--seed", 5,
+                           "--threads", 2)
             (found,) = objects(done.stdout)
             self.assertEqual((found["prompts"], found["tokens"]), (2, 24))
             # Two prompts in two sequences: twice the rows, and the floor of every part.
@@ -345,6 +346,7 @@ class Bench(Case):
             for part in parts.values():
                 self.assertGreater(min(part["us"], part["bytes"], part["flops"], part["times_floor"]), 0, part)
             self.assertGreater(found["ready_ms"], 0)
+            self.assertGreater(found["hand_offs"], 0)
             self.refused(2, "--prompt-tokens", *flags, "--prompt", "x")
             self.refused(2, "--prompt-tokens", *flags)
         self.refused(2, "expected no weights", "bench", *PAIR, "--random-weights", "--prompt-tokens", 4)

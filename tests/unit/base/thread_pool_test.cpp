@@ -33,6 +33,12 @@ TEST_P(ThreadPoolOf, CallsEveryIndexOnce) {
   }
 }
 
+TEST_P(ThreadPoolOf, CountsHandOffs) {
+  ThreadPool pool(GetParam());
+  for (const int64_t count : {0, 1, 2, 50}) pool.parallel_for(count, [](int64_t, int) {});
+  EXPECT_EQ(pool.hand_offs(), GetParam() == 1 ? 0 : 2) << "one index, or one thread, needs nobody else";
+}
+
 TEST_P(ThreadPoolOf, TheThreadNumberIsHeldByOneThreadAtATime) {
   ThreadPool pool(GetParam());
   std::vector<int64_t> sums(static_cast<size_t>(GetParam()));  // a data race if two threads had one number

@@ -54,6 +54,14 @@ CpuIsa best_cpu_isa() {
   return best;
 }
 
+bool has_avx512_vnni() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512vnni");
+#else
+  return false;
+#endif
+}
+
 Result<CpuIsa> choose_cpu_isa(std::string_view name) {
   const char* source = "option cpu_isa";
   if (name.empty()) {

@@ -20,6 +20,9 @@ const char* name_of(CpuIsa isa);  // "portable", "avx2", "avx512", "avx512_bf16"
 // The last one that this processor and this build have.
 CpuIsa best_cpu_isa();
 
+// Whether this processor has AVX-512 VNNI, which products with int8 weights use from avx512 on.
+bool has_avx512_vnni();
+
 // The one named, or, if `name` is empty, by the environment variable BLOCKDRAFT_CPU_ISA, or else the best one.
 // Errors: an unknown name; a set that this processor does not have.
 Result<CpuIsa> choose_cpu_isa(std::string_view name = {});

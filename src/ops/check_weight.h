@@ -20,6 +20,8 @@ inline bool is_valid_weight(const WeightView& weight) {
       return by_row != by_block && !by_group;
     case DType::u8:
       return by_group && !by_row && !by_block && weight.in_features % kScaleGroup == 0;
+    case DType::i8:
+      return !by_row && !by_block && !by_group && weight.in_features % kInt8Group == 0;
     default:
       return false;
   }

@@ -16,6 +16,9 @@ namespace blockdraft {
 // where W is the stack of `weights` along the output dimension: q, k and v, or gate and up, are one call.
 //   x: [rows, in_features] f32.  out: [rows, sum of out_features] f32.  Both may have a row stride.
 //   out must not overlap x. rows may be 0.
+// With a weight of type I8, x is int8, too: a group of 32 columns of a row is rounded to codes and a scale of its own
+// (ops/cpu/int8_rows.h), and the product is the sum over the groups, in order, of
+//   (sum of the products of codes, exact) * (scale of the weight's group * scale of the row's group).
 // The sum runs in an order that depends on in_features alone: a row's result has the same bits whatever the number of
 // rows, their contents, the number of threads, or the weights stacked beside it (docs/architecture.md). Each weight
 // comes out of memory once for all rows of the call.
@@ -26,7 +29,7 @@ struct LinearArgs {
   ConstTensorView x;
   std::span<const WeightView> weights;
   bool accumulate = false;
-  bool rounds = true;  // false: x stays float32 whatever the instruction set
+  bool rounds = true;  // false: x stays float32 whatever the instruction set, but for weights of type I8
 };
 void linear(Context& context, const LinearArgs& args);
 

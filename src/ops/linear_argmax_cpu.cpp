@@ -27,7 +27,7 @@ int64_t features_per_task(int64_t num_choices, int num_threads) {
 void choose(Best* best, const LinearArgmaxArgs& args, LinearTask call, MultiplySlice multiply, int64_t first,
             int64_t last) {
   const int64_t rows = call.args.x.dim(0);
-  const int64_t tile = std::min(kMostTileFeatures, kTileElements / rows);
+  const int64_t tile = std::min(kMostTileFeatures, kTileElements / rows / kLineFeatures * kLineFeatures);
   alignas(64) std::array<float, kTileElements> memory;
   std::fill_n(best, rows, Best{.index = first});
   for (; first < last; first += tile) {
@@ -57,7 +57,7 @@ void linear_argmax(Context& context, const LinearArgmaxArgs& args) {
     const ArenaScope scope(*context.arena);
     const LinearArgs product{.x = rows_of(args.x, first_row, rows), .weights = {&args.weight, 1}};
     const LinearTask call = prepare_linear(context, product);
-    const MultiplySlice multiply = multiply_for(context, product);
+    const MultiplySlice multiply = multiply_for(context, product, args.weight);
     context.threads->parallel_for(num_tasks, [&](int64_t task, int) {
       const int64_t first = task * per_task;
       choose(parts.data() + task * kRows, args, call, multiply, first, std::min(args.num_choices, first + per_task));

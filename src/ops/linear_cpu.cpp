@@ -38,13 +38,26 @@ struct Split {
   }
 };
 
+// AVX-512 without VNNI has nothing that beats AVX2 here.
+MultiplySlice multiply_int8_for(CpuIsa isa) {
+#if defined(__x86_64__)
+  if (isa >= CpuIsa::avx512 && has_avx512_vnni()) return multiply_int8_vnni;
+  if (isa >= CpuIsa::avx2) return multiply_int8_avx2;
+#endif
+  CHECK(isa == CpuIsa::portable);
+  return multiply_int8_portable;
+}
+
+bool is_int8(const WeightView& weight) { return weight.dtype == DType::i8; }
+
 }  // namespace
 
 int64_t features_of_task(int64_t out_features, int num_threads) {
   return std::max<int64_t>(1, out_features / (kLineFeatures * kTasksPerThread * num_threads)) * kLineFeatures;
 }
 
-MultiplySlice multiply_for(const Context& context, const LinearArgs& args) {
+MultiplySlice multiply_for(const Context& context, const LinearArgs& args, const WeightView& weight) {
+  if (is_int8(weight)) return multiply_int8_for(context.isa);
   const CpuIsa isa = args.rounds ? context.isa : std::min(context.isa, CpuIsa::avx512);
 #if defined(__x86_64__)
   if (isa >= CpuIsa::avx512_bf16) return multiply_avx512_bf16;
@@ -58,6 +71,7 @@ MultiplySlice multiply_for(const Context& context, const LinearArgs& args) {
 // x as the kernels want it, in memory of the arena.
 LinearTask prepare_linear(Context& context, const LinearArgs& args) {
   LinearTask task{.args = args};
+  if (std::ranges::any_of(args.weights, is_int8)) task.int8 = quantize_rows(context, args.x);
 #if defined(__x86_64__)
   if (context.isa < CpuIsa::avx512_bf16 || !args.rounds || std::ranges::none_of(args.weights, takes_bf16)) return task;
   const int64_t rows = args.x.dim(0);
@@ -77,8 +91,10 @@ void linear(Context& context, const LinearArgs& args) {
   const ArenaScope scope(*context.arena);
   const LinearTask call = prepare_linear(context, args);
   const Split tasks{args.weights, features_of_task(args.out.dim(1), context.threads->num_threads())};
-  const MultiplySlice multiply = multiply_for(context, args);
-  context.threads->parallel_for(tasks.num_tasks(), [&](int64_t task, int) { multiply(call, tasks.slice(task)); });
+  context.threads->parallel_for(tasks.num_tasks(), [&](int64_t task, int) {
+    const Slice slice = tasks.slice(task);
+    multiply_for(context, args, slice.weight)(call, slice);
+  });
 }
 
 }  // namespace blockdraft::cpu
@@ -86,7 +102,8 @@ void linear(Context& context, const LinearArgs& args) {
 namespace blockdraft {
 
 size_t linear_scratch_bytes(int64_t rows, int64_t in_features) {
-  return arena_bytes_f32(rows * cpu::padded_to_bf16_step(in_features) / 2);
+  const int64_t columns = cpu::padded_to_bf16_step(in_features);
+  return arena_bytes_f32(rows * columns / 2) + cpu::int8_rows_bytes(rows, columns);
 }
 
 }  // namespace blockdraft

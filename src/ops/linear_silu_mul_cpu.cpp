@@ -14,16 +14,18 @@ constexpr int64_t kTileElements = 4096;  // of each product at a time, in the fi
 constexpr int64_t kMostTileFeatures = 512;
 
 // Features [first, last) of out, for all rows of call.args.x.
-void multiply_features(const LinearSiluMulArgs& args, TensorView out, LinearTask call, MultiplySlice multiply,
+void multiply_features(const Context& context, const LinearSiluMulArgs& args, TensorView out, LinearTask call,
                        SiluMulRow silu_mul_row, int64_t first, int64_t last) {
   const int64_t rows = out.dim(0);
-  const int64_t tile = std::min(kMostTileFeatures, kTileElements / rows);
+  const int64_t tile = std::min(kMostTileFeatures, kTileElements / rows / kLineFeatures * kLineFeatures);
+  const MultiplySlice multiply_gate = multiply_for(context, call.args, args.gate);
+  const MultiplySlice multiply_up = multiply_for(context, call.args, args.up);
   alignas(64) std::array<float, 2 * kTileElements> memory;
   for (; first < last; first += tile) {
     const int64_t count = std::min(tile, last - first);
     call.args.out = view_f32(memory.data(), {rows, 2 * count});
-    multiply(call, Slice{args.gate, first, count, 0});
-    multiply(call, Slice{args.up, first, count, count});
+    multiply_gate(call, Slice{args.gate, first, count, 0});
+    multiply_up(call, Slice{args.up, first, count, count});
     for (int64_t r = 0; r < rows; ++r) {
       const float* gate = call.args.out.row(r);
       silu_mul_row(out.row(r) + first, gate, gate + count, count);
@@ -44,10 +46,9 @@ void linear_silu_mul(Context& context, const LinearSiluMulArgs& args) {
     const TensorView out = rows_of(args.out, first_row, rows);
     const LinearArgs product{.x = rows_of(args.x, first_row, rows), .weights = weights};
     const LinearTask call = prepare_linear(context, product);
-    const MultiplySlice multiply = multiply_for(context, product);
     context.threads->parallel_for((inner + per_task - 1) / per_task, [&](int64_t task, int) {
       const int64_t first = task * per_task;
-      multiply_features(args, out, call, multiply, silu_mul_row, first, std::min(inner, first + per_task));
+      multiply_features(context, args, out, call, silu_mul_row, first, std::min(inner, first + per_task));
     });
   }
 }

@@ -44,6 +44,18 @@ BLOCKDRAFT_UNWATCHED inline float float_from_f16(uint16_t bits) {
   return bits_as<float>(sign | bits_as<uint32_t>(bits_as<float>(magnitude) * 0x1p112f));
 }
 
+// To nearest even; beyond the largest, 65504, to that. Precondition: not NaN. Below the least normal number, 2^-14,
+// codes are multiples of 2^-24, which is the spacing of floats from 0.5 on: the sum there rounds as wanted.
+BLOCKDRAFT_UNWATCHED inline uint16_t f16_from_float(float value) {
+  const auto bits = bits_as<uint32_t>(value);
+  const uint32_t magnitude = bits & 0x7fffffffu;
+  uint32_t code = ((magnitude + 0xfffu + ((magnitude >> 13) & 1u)) >> 13) - (112u << 10);
+  if (magnitude < bits_as<uint32_t>(0x1p-14f)) {
+    code = bits_as<uint32_t>(bits_as<float>(magnitude) + 0.5f) - bits_as<uint32_t>(0.5f);
+  }
+  return static_cast<uint16_t>((bits >> 16 & 0x8000u) | (code < 0x7bffu ? code : 0x7bffu));
+}
+
 // E4M3 "fn": no infinity, largest 448. The NaN codes 0x7F and 0xFF come out as 480: loaders refuse them.
 BLOCKDRAFT_UNWATCHED constexpr float float_from_f8_e4m3(uint8_t bits) {
   const uint32_t sign = static_cast<uint32_t>(bits & 0x80u) << 24;

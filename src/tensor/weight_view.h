@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "tensor/dtype.h"
+#include "tensor/int8_pack.h"
 
 namespace blockdraft {
 
@@ -18,20 +19,22 @@ inline constexpr int64_t kScaleGroup = 16;   // NVFP4: one scale for so many col
 //                   code * block_scales[n / 128, k / 128]: applied to each element as it is decoded
 //   U8 (NVFP4)      (code * group_scales[n, k / 16]) * global_scale: applied to each element. The first product is
 //                   exact. Byte b of a row holds the E2M1 code of element 2b in its low half, of 2b + 1 in its high one
+//   I8              code * the scale of its 32 columns: exact. Codes and scales lie as tensor/int8_pack.h says, not by
+//                   rows; linear() rounds x, too (ops/linear.h)
 // The scale kinds exclude each other; F8_E4M3 and U8 always have theirs (ops/check_weight.h).
 // Owns nothing; the bytes need no alignment (they may lie in a mapped file), the floats do.
 struct WeightView {
   const std::byte* data = nullptr;
   DType dtype = DType::bf16;
   int64_t out_features = 0;
-  int64_t in_features = 0;                  // NVFP4: a multiple of kScaleGroup
+  int64_t in_features = 0;                  // NVFP4: a multiple of kScaleGroup; I8: of kInt8Group
   const float* row_scales = nullptr;        // [out_features] or null
   const float* block_scales = nullptr;      // [ceil(out_features / 128), ceil(in_features / 128)] or null
   const std::byte* group_scales = nullptr;  // E4M3 codes [out_features, in_features / 16] or null
   float global_scale = 1.0f;                // with group_scales; a multiplier
   const float* bias = nullptr;              // [out_features] or null
 
-  int64_t row_bytes() const {
+  int64_t row_bytes() const {  // not of I8
     return dtype == DType::u8 ? in_features / 2 : in_features * static_cast<int64_t>(size_of(dtype));
   }
   const std::byte* row(int64_t index) const { return data + index * row_bytes(); }
@@ -42,7 +45,7 @@ struct WeightView {
 
   // Bytes that one pass over the weight reads.
   int64_t size_bytes() const {
-    int64_t bytes = row_bytes() * out_features;
+    int64_t bytes = dtype == DType::i8 ? int8_bytes(out_features, in_features) : row_bytes() * out_features;
     if (row_scales != nullptr) bytes += 4 * out_features;
     if (block_scales != nullptr) bytes += 4 * ((out_features + kScaleBlock - 1) / kScaleBlock) * scale_blocks();
     if (group_scales != nullptr) bytes += out_features * (in_features / kScaleGroup) + 4;

@@ -13,9 +13,9 @@
 namespace blockdraft::test {
 
 // Each way in which the ops read a weight.
-enum class Format { f32, f16, bf16, fp8_row, fp8_block, nvfp4 };
-inline constexpr std::array kFormats{Format::f32,     Format::f16,       Format::bf16,
-                                     Format::fp8_row, Format::fp8_block, Format::nvfp4};
+enum class Format { f32, f16, bf16, fp8_row, fp8_block, nvfp4, int8 };
+inline constexpr std::array kFormats{Format::f32,       Format::f16,   Format::bf16, Format::fp8_row,
+                                     Format::fp8_block, Format::nvfp4, Format::int8};
 
 inline const char* name_of(Format format) {
   switch (format) {
@@ -31,6 +31,8 @@ inline const char* name_of(Format format) {
       return "Fp8ByBlock";
     case Format::nvfp4:
       return "Nvfp4";
+    case Format::int8:
+      return "Int8";
   }
   return "";
 }
@@ -45,6 +47,8 @@ inline DType dtype_of(Format format) {
       return DType::bf16;
     case Format::nvfp4:
       return DType::u8;
+    case Format::int8:
+      return DType::i8;
     default:
       return DType::f8_e4m3;
   }
@@ -52,7 +56,8 @@ inline DType dtype_of(Format format) {
 
 // The least number of columns from `columns` up that the format can have.
 inline int64_t columns_for(Format format, int64_t columns) {
-  return format == Format::nvfp4 ? (columns + kScaleGroup - 1) / kScaleGroup * kScaleGroup : columns;
+  const int64_t group = format == Format::nvfp4 ? kScaleGroup : format == Format::int8 ? kInt8Group : 1;
+  return (columns + group - 1) / group * group;
 }
 
 // A random finite code of a type, most of them of ordinary size, some subnormal or zero.
@@ -106,9 +111,10 @@ class StoredWeight {
     view_.dtype = dtype_of(format);
     view_.out_features = out_features;
     view_.in_features = in_features;
-    bytes_.resize(static_cast<size_t>(view_.row_bytes() * out_features) + misalignment);
+    bytes_.resize(static_cast<size_t>(view_.size_bytes()) + misalignment);
     view_.data = bytes_.data() + misalignment;
-    for (size_t at = misalignment; at < bytes_.size(); at += size_of(view_.dtype)) {
+    if (format == Format::int8) put_pack(generator, bytes_.data() + misalignment);
+    for (size_t at = misalignment; format != Format::int8 && at < bytes_.size(); at += size_of(view_.dtype)) {
       put_random_code(generator, view_.dtype, bytes_.data() + at);
     }
     std::uniform_real_distribution<float> uniform(0.5f, 2.0f);
@@ -131,6 +137,7 @@ class StoredWeight {
   // Row n, with its scales.
   std::vector<double> row(int64_t n) const {
     std::vector<double> values;
+    if (view_.dtype == DType::i8) return int8_row(n);
     for (int64_t k = 0; k < view_.in_features; ++k) {
       values.push_back(value_of_code(view_.dtype, view_.row(n), k) * scale(n, k));
     }
@@ -138,6 +145,28 @@ class StoredWeight {
   }
 
  private:
+  // Codes of every value, -128 included; scales of ordinary size, some subnormal or zero.
+  void put_pack(std::mt19937& generator, std::byte* pack) {
+    for (int64_t n = 0; n < view_.out_features; ++n) {
+      for (int64_t k = 0; k < view_.in_features; ++k) {
+        pack[int8_code_offset(view_.in_features, n, k)] = static_cast<std::byte>(generator());
+      }
+      for (int64_t g = 0; g < view_.in_features / kInt8Group; ++g) {
+        put_random_code(generator, DType::f16, pack + int8_scale_offset(view_.in_features, n, g));
+      }
+    }
+  }
+
+  std::vector<double> int8_row(int64_t n) const {
+    std::vector<double> values;
+    for (int64_t k = 0; k < view_.in_features; ++k) {
+      const int64_t scale = int8_scale_offset(view_.in_features, n, k / kInt8Group);
+      const int code = std::to_integer<int>(view_.data[int8_code_offset(view_.in_features, n, k)]) - kInt8Offset;
+      values.push_back(code * static_cast<double>(float_from_f16(load_unaligned<uint16_t>(view_.data + scale))));
+    }
+    return values;
+  }
+
   void add_block_scales(std::mt19937& generator) {
     std::uniform_real_distribution<float> uniform(0.5f, 2.0f);
     scales_.clear();

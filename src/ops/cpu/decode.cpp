@@ -74,6 +74,16 @@ BLOCKDRAFT_UNWATCHED void decode_nvfp4(const std::byte* codes, const std::byte* 
   }
 }
 
+BLOCKDRAFT_UNWATCHED void decode_int8(const WeightView& weight, int64_t row, int64_t first, int64_t count,
+                                      float* values) {
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t k = first + i;
+    const auto code = load_unaligned<uint8_t>(weight.data + int8_code_offset(weight.in_features, row, k));
+    const std::byte* scale = weight.data + int8_scale_offset(weight.in_features, row, k / kInt8Group);
+    values[i] = static_cast<float>(code - kInt8Offset) * float_from_f16(load_unaligned<uint16_t>(scale));
+  }
+}
+
 BLOCKDRAFT_UNWATCHED void multiply_all(float* values, int64_t count, float factor) {
   for (int64_t i = 0; i < count; ++i) values[i] *= factor;
 }
@@ -86,6 +96,7 @@ void decode(const WeightView& weight, int64_t row, int64_t first, int64_t count,
     return decode_nvfp4(weight.row(row) + first / 2, weight.group_scales_of(row) + first / kScaleGroup,
                         weight.global_scale, count, values);
   }
+  if (weight.dtype == DType::i8) return decode_int8(weight, row, first, count, values);
   decode_codes(weight.dtype, weight.row(row) + first * static_cast<int64_t>(size_of(weight.dtype)), count, values);
   if (weight.block_scales == nullptr) return;
   const float* scales = weight.block_scales_of(row) + first / kScaleBlock;

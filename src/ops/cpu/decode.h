@@ -10,7 +10,8 @@
 namespace blockdraft::cpu {
 
 // values[i] = element (row, first + i) for i < count, block and group scales applied, the row scale not: a product
-// applies that one to its sum. `first` is a multiple of kScaleBlock, count of kScaleGroup for NVFP4.
+// applies that one to its sum. `first` is a multiple of kScaleBlock, count of kScaleGroup for NVFP4,
+// of kInt8Group for I8.
 void decode(const WeightView& weight, int64_t row, int64_t first, int64_t count, float* values);
 
 // All of a row with its scale: a table's row.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "ops/cpu/int8_rows.h"
 #include "ops/linear.h"
 
 namespace blockdraft::cpu {
@@ -20,14 +21,15 @@ struct LinearTask {
   LinearArgs args;
   const uint16_t* bf16 = nullptr;  // [rows, bf16_stride], the columns behind in_features zero; null: not needed
   int64_t bf16_stride = 0;
+  Int8Rows int8;  // for weights of type I8
 };
 
 using MultiplySlice = void (*)(const LinearTask&, const Slice&);
 
 // Of a call of linear(), or of an op that has its own use for the products: the call, with memory of the arena, and the
-// function for its slices.
+// function for slices of one of its weights.
 LinearTask prepare_linear(Context& context, const LinearArgs& args);
-MultiplySlice multiply_for(const Context& context, const LinearArgs& args);
+MultiplySlice multiply_for(const Context& context, const LinearArgs& args, const WeightView& weight);
 
 inline constexpr int64_t kLineFeatures = 16;  // output features of a task come in these: a cache line of out
 
@@ -45,6 +47,14 @@ void multiply_avx512_bf16(const LinearTask& task, const Slice& slice);
 
 // bf16[0, padded) = values[0, count) to nearest even (subnormal numbers become zero), then zeros.
 void round_avx512_bf16(const float* values, int64_t count, uint16_t* bf16, int64_t padded);
+#endif
+
+// The same for a weight of type I8, with task.int8; slice.first is a multiple of kPackFeatures.
+// The groups' sums are exact; their products with both scales are added in the order of the groups.
+void multiply_int8_portable(const LinearTask& task, const Slice& slice);
+#if defined(__x86_64__)
+void multiply_int8_avx2(const LinearTask& task, const Slice& slice);
+void multiply_int8_vnni(const LinearTask& task, const Slice& slice);  // AVX-512 with VNNI
 #endif
 
 // Weights whose codes are BF16 exactly: each product in it is exact in float32.

@@ -24,9 +24,27 @@ using test::reference_dot;
 using test::same_bits;
 using test::StoredWeight;
 
+// What a product with an int8 weight makes of x.
+Matrix as_int8(const Matrix& x) {
+  Matrix rounded(x.rows(), x.columns());
+  for (int64_t r = 0; r < x.rows(); ++r) {
+    for (int64_t first = 0; first < x.columns(); first += kInt8Group) {
+      const float* group = x.row(r) + first;
+      float largest = 0;
+      for (int64_t k = 0; k < kInt8Group; ++k) largest = std::max(largest, std::abs(group[k]));
+      const float scale = largest / 127;
+      for (int64_t k = 0; k < kInt8Group; ++k) {
+        rounded.row(r)[first + k] = scale == 0 ? 0 : scale * std::nearbyint(group[k] / scale);
+      }
+    }
+  }
+  return rounded;
+}
+
 // Whether the instruction set under test rounds x to BF16 for this weight (ops/linear.h).
 bool rounds_input(const WeightView& weight) {
-  return test::isa_under_test() == CpuIsa::avx512_bf16 && weight.dtype != DType::f32 && weight.dtype != DType::f16;
+  return test::isa_under_test() == CpuIsa::avx512_bf16 && weight.dtype != DType::f32 && weight.dtype != DType::f16 &&
+         weight.dtype != DType::i8;
 }
 
 Matrix rounded_to_bf16(Matrix x) {
@@ -41,7 +59,7 @@ void expect_near_reference(const Matrix& out, const Matrix& input, const StoredW
                            int64_t first_column = 0) {
   const WeightView& view = weight.view();
   const bool rounds = rounds_input(view);
-  const Matrix x = rounds ? rounded_to_bf16(input) : input;
+  const Matrix x = view.dtype == DType::i8 ? as_int8(input) : rounds ? rounded_to_bf16(input) : input;
   // Products may round to multiples of the least number; with BF16 a subnormal factor counts as zero.
   const double subnormal = (rounds ? 1e-37 : 1.5e-45) * static_cast<double>(view.in_features);
   for (int64_t n = 0; n < view.out_features; ++n) {

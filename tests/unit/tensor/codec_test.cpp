@@ -52,6 +52,26 @@ TEST(Codec, F16EveryCode) {
   }
 }
 
+TEST(Codec, F16EveryFiniteCodeSurvivesTheWayThereAndBack) {
+  for (uint32_t code = 0; code < 0x10000u; ++code) {
+    if ((code & 0x7c00u) == 0x7c00u) continue;
+    EXPECT_EQ(f16_from_float(float_from_f16(static_cast<uint16_t>(code))), code);
+  }
+}
+
+TEST(Codec, F16RoundsToNearestEven) {
+  for (uint32_t code = 0; code < 0x7bffu; ++code) {
+    const float below = float_from_f16(static_cast<uint16_t>(code));
+    const float above = float_from_f16(static_cast<uint16_t>(code + 1));
+    const float middle = below + (above - below) / 2;  // exact
+    EXPECT_EQ(f16_from_float(middle), code + code % 2);
+    EXPECT_EQ(f16_from_float(std::nextafter(middle, 0.0f)), code);
+    EXPECT_EQ(f16_from_float(-std::nextafter(middle, above)), (code + 1) | 0x8000u);
+  }
+  EXPECT_EQ(f16_from_float(1e30f), 0x7bffu);
+  EXPECT_EQ(f16_from_float(-65519.0f), 0xfbffu);
+}
+
 TEST(Codec, Bf16EveryCodeSurvivesTheWayThereAndBack) {
   for (uint32_t code = 0; code < 65536; ++code) {
     const float value = float_from_bf16(static_cast<uint16_t>(code));

@@ -10,14 +10,16 @@ enum class DrafterLayout {
   shifted,    // a row guesses the token after it
 };
 
-// What the drafter's linear weights are in memory: those of the layers (NAME_proj.weight) and fc.weight. Smaller ones
-// are quicker to read and draft a little worse; no text changes. Weights of this type in the files stay as they are,
-// FP8 with whatever scales it has; of other quantized ones the errors of both formats add up.
+// What a model's linear weights are in memory: those of the layers (NAME_proj.weight), of a drafter fc.weight, of a
+// target its output head. Smaller ones are quicker to read. Of a drafter they draft a little worse, and no text
+// changes; of a target they make it another model, whose texts these are. Weights of this type in the files stay as
+// they are, FP8 with whatever scales it has; of other quantized ones the errors of both formats add up.
 enum class WeightFormat {
   as_stored,  // mapped from the files
   bf16,       // rounded to nearest even
   fp8,        // E4M3; converted ones with a scale a row
   nvfp4,      // E2M1 with a scale for 16 numbers
+  int8,       // with a scale for 32 numbers; their products round activations to int8, too
 };
 
 }  // namespace blockdraft

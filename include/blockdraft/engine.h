@@ -73,6 +73,9 @@ struct EngineOptions {
   bool random_weights = false;
   uint64_t random_seed = 0;
 
+  // A tied head becomes a copy of its own; the table of embeddings stays as stored.
+  WeightFormat target_weights = WeightFormat::as_stored;
+
   // Of the drafter; without one they keep their defaults.
   WeightFormat drafter_weights = WeightFormat::as_stored;
   DrafterLayout drafter_layout = DrafterLayout::as_stated;
@@ -164,7 +167,7 @@ struct CallTimes {
 };
 
 struct MemoryPlanItem {
-  std::string name;  // "target pages", "context pages", "scratch", "taps", "drafter weights", ...
+  std::string name;  // "target pages", "scratch", "taps", "target weights", "drafter weights", ...
   int64_t size_bytes = 0;
 };
 

@@ -42,6 +42,8 @@ LoadFormat load_format(WeightFormat format) {
       return LoadFormat::fp8;
     case WeightFormat::nvfp4:
       return LoadFormat::nvfp4;
+    case WeightFormat::int8:
+      return LoadFormat::int8;
   }
   return LoadFormat::stored;
 }
@@ -105,6 +107,9 @@ std::vector<MemoryPlanItem> memory_plan(const Models& models) {
   std::vector<MemoryPlanItem> plan;
   for (const PlanItem& item : models.engine->memory_plan().items()) {
     plan.push_back({item.name, static_cast<int64_t>(item.size_bytes)});
+  }
+  if (models.target->converted_bytes() > 0) {
+    plan.push_back({"target weights", static_cast<int64_t>(models.target->converted_bytes())});
   }
   if (models.drafter != nullptr && models.drafter->converted_bytes() > 0) {
     plan.push_back({"drafter weights", static_cast<int64_t>(models.drafter->converted_bytes())});
@@ -258,6 +263,7 @@ Result<Engine> Engine::open(const EngineOptions& options) {
                                          .max_sequences = options.max_sequences,
                                          .max_positions = max_positions,
                                          .random_seed = random_seed(options),
+                                         .target_format = load_format(options.target_weights),
                                          .num_real_ids = options.random_weights ? config.transformer.vocab_size
                                                                                 : tokenizer.vocab_size(),
                                          .layout = layout_override(options.drafter_layout),

@@ -107,6 +107,10 @@ bool is_target(const Json& config) {
   return first.is_string() && first.get_ref<const std::string&>().ends_with("ForCausalLM");
 }
 
+void add_packed(MemoryPlanReport& plan, const char* name, const FolderReport& report) {
+  if (report.packed_bytes > 0) plan.items.push_back({name, report.packed_bytes});
+}
+
 Result<FolderReport> inspect_target(const std::filesystem::path& folder, const InspectOptions& options) {
   BLOCKDRAFT_ASSIGN(const TargetConfig config, read_target_config(folder));
   FolderReport report{.kind = config.architecture, .warnings = config.transformer.warnings};
@@ -118,6 +122,7 @@ Result<FolderReport> inspect_target(const std::filesystem::path& folder, const I
   report.lines = lines.take();
   BLOCKDRAFT_TRY(inspect_target_weights(folder, config, report));
   BLOCKDRAFT_ASSIGN(report.memory, plan_engine(config, nullptr, nullptr, options));
+  add_packed(report.memory, "target weights", report);
   return report;
 }
 
@@ -130,6 +135,7 @@ Result<FolderReport> inspect_drafter(const std::filesystem::path& folder, const 
   report.lines = lines.take();
   BLOCKDRAFT_ASSIGN(const DrafterWeights weights, inspect_drafter_weights(folder, config, report));
   BLOCKDRAFT_ASSIGN(report.memory, plan_drafter(config, weights, options));
+  add_packed(report.memory, "drafter weights", report);
   return report;
 }
 
@@ -159,10 +165,12 @@ Result<PairingReport> inspect_pair(const std::filesystem::path& target, const st
     report.lines.push_back({std::move(check.name), std::move(check.target), std::move(check.drafter), check.fits});
   }
   if (!report.fits()) return report;
-  FolderReport ignored;
-  BLOCKDRAFT_TRY(inspect_target_weights(target, target_config, ignored));
-  BLOCKDRAFT_ASSIGN(const DrafterWeights weights, inspect_drafter_weights(drafter, drafter_config, ignored));
+  FolderReport of_target, of_drafter;
+  BLOCKDRAFT_TRY(inspect_target_weights(target, target_config, of_target));
+  BLOCKDRAFT_ASSIGN(const DrafterWeights weights, inspect_drafter_weights(drafter, drafter_config, of_drafter));
   BLOCKDRAFT_ASSIGN(report.memory, plan_engine(target_config, &drafter_config, &weights, options));
+  add_packed(report.memory, "target weights", of_target);
+  add_packed(report.memory, "drafter weights", of_drafter);
   return report;
 }
 

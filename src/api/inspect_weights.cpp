@@ -84,6 +84,7 @@ void sum_up(const WeightStore& store, FolderReport& report) {
   for (const std::string& name : checkpoint.names()) {
     report.weight_bytes += static_cast<int64_t>(checkpoint.find(name)->size_bytes);
   }
+  report.packed_bytes = static_cast<int64_t>(store.converted_bytes());
   report.has_tensor_data = checkpoint.has_data();
   report.data_bytes = static_cast<int64_t>(checkpoint.data_bytes());
   add_lines(report, store);

@@ -16,7 +16,9 @@
 #include "checkpoint/config_reader.h"
 #include "checkpoint/safetensors_writer.h"
 #include "nn/quantize.h"
+#include "nn/quantize_int8.h"
 #include "ops/cpu/decode.h"
+#include "tensor/int8_pack.h"
 
 namespace blockdraft {
 namespace {
@@ -45,6 +47,27 @@ Status for_each_row(const WeightView& weight, const Use& use) {
     BLOCKDRAFT_TRY(use(std::span<const float>(row)));
   }
   return {};
+}
+
+// A format in the words of compressed-tensors.
+struct Scheme {
+  const char* format;
+  int bits;
+  const char* type;
+  const char* strategy;
+  int64_t group;  // columns that share a scale; 0: all of a row
+};
+
+Scheme scheme_of(QuantizedFormat format) {
+  switch (format) {
+    case QuantizedFormat::fp8:
+      break;
+    case QuantizedFormat::nvfp4:
+      return {"nvfp4-pack-quantized", 4, "float", "tensor_group", kScaleGroup};
+    case QuantizedFormat::int8:
+      return {"int-quantized", 8, "int", "group", kInt8Group};
+  }
+  return {"float-quantized", 8, "float", "channel", 0};
 }
 
 class FolderQuantizer {
@@ -81,13 +104,13 @@ class FolderQuantizer {
 
   // In the words of compressed-tensors.
   Json quantization_config() const {
-    const bool fp8 = format_ == QuantizedFormat::fp8;
-    Json weights = {{"num_bits", fp8 ? 8 : 4}, {"type", "float"}, {"symmetric", true}, {"dynamic", false}};
-    weights["strategy"] = fp8 ? "channel" : "tensor_group";
-    if (!fp8) weights["group_size"] = kScaleGroup;
+    const Scheme scheme = scheme_of(format_);
+    Json weights = {{"num_bits", scheme.bits}, {"type", scheme.type}, {"symmetric", true}, {"dynamic", false}};
+    weights["strategy"] = scheme.strategy;
+    if (scheme.group > 0) weights["group_size"] = scheme.group;
     const Json group = {{"targets", {"Linear"}}, {"weights", weights}, {"input_activations", nullptr}};
     return {{"quant_method", "compressed-tensors"},
-            {"format", fp8 ? "float-quantized" : "nvfp4-pack-quantized"},
+            {"format", scheme.format},
             {"quantization_status", "compressed"},
             {"ignore", ignored_modules_},
             {"config_groups", {{"group_0", group}}}};
@@ -116,10 +139,15 @@ class FolderQuantizer {
       plan_fp8(name, weight);
       return {};
     }
-    if (weight.in_features % kScaleGroup != 0) {
-      return make_error(Code::unsupported,
-                        "{}: tensor '{}' has rows of {} elements, expected a multiple of {} for NVFP4",
-                        checkpoint_.file_of(name), name, weight.in_features, kScaleGroup);
+    const bool int8 = format_ == QuantizedFormat::int8;
+    const int64_t group = scheme_of(format_).group;
+    if (weight.in_features % group != 0) {
+      return make_error(Code::unsupported, "{}: tensor '{}' has rows of {} elements, expected a multiple of {} for {}",
+                        checkpoint_.file_of(name), name, weight.in_features, group, int8 ? "int8" : "NVFP4");
+    }
+    if (int8) {
+      plan_int8(name, weight);
+      return {};
     }
     plan_nvfp4(name, weight, nvfp4_divisor(largest));
     return {};
@@ -172,6 +200,22 @@ class FolderQuantizer {
     outputs_.push_back({{name + "_global_scale", DType::f32, {1}}, [divisor](SafetensorsWriter& writer) {
                           return writer.append(std::as_bytes(std::span(&divisor, 1)));
                         }});
+  }
+
+  void plan_int8(const std::string& name, const WeightView& weight) {
+    const auto columns = static_cast<size_t>(weight.in_features);
+    const auto each_row = [=](SafetensorsWriter& writer, bool scales) {
+      std::vector<int8_t> codes(columns);
+      std::vector<uint16_t> group_scales(columns / kInt8Group);
+      return for_each_row(weight, [&](std::span<const float> row) {
+        quantize_row_int8(row, codes, group_scales);
+        return writer.append(scales ? bytes_of(group_scales) : bytes_of(codes));
+      });
+    };
+    outputs_.push_back({{name, DType::i8, {weight.out_features, weight.in_features}},
+                        [=](SafetensorsWriter& writer) { return each_row(writer, false); }});
+    outputs_.push_back({{name + "_scale", DType::f16, {weight.out_features, weight.in_features / kInt8Group}},
+                        [=](SafetensorsWriter& writer) { return each_row(writer, true); }});
   }
 
   const Checkpoint& checkpoint_;
@@ -257,6 +301,7 @@ fs::path without_trailing_slash(const fs::path& path) { return path.has_filename
 std::optional<QuantizedFormat> quantized_format_from_name(std::string_view name) {
   if (name == "fp8") return QuantizedFormat::fp8;
   if (name == "nvfp4") return QuantizedFormat::nvfp4;
+  if (name == "int8") return QuantizedFormat::int8;
   return std::nullopt;
 }
 

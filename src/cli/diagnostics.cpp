@@ -50,6 +50,8 @@ const char* name_of(WeightFormat format) {
       return "FP8";
     case WeightFormat::nvfp4:
       return "NVFP4";
+    case WeightFormat::int8:
+      return "int8";
   }
   return "unknown";
 }
@@ -104,7 +106,7 @@ void warn_if_nothing_was_dumped(const DumpOptions& options, std::span<const Gene
 Status summarize(const DiagnosticFlags& flags, const EngineOptions& options, const EngineInfo& info) {
   if (!flags.verbose) return {};
   BLOCKDRAFT_ASSIGN(const std::string target, describe(options.target));
-  std::string text = fmt::format("target   {}\n", target);
+  std::string text = fmt::format("target   {}, in memory: {}\n", target, name_of(options.target_weights));
   if (!options.drafter.empty()) {
     BLOCKDRAFT_ASSIGN(const std::string drafter, describe(options.drafter, options.drafter_layout));
     text += fmt::format("drafter  {}, in memory: {}\n", drafter, name_of(options.drafter_weights));

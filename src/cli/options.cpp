@@ -17,11 +17,18 @@ constexpr const char* kModels = "Models";
 constexpr const char* kText = "Text";
 constexpr const char* kCommon = "Common";
 
+std::vector<std::pair<std::string, WeightFormat>> weight_formats() {
+  return {{"bf16", WeightFormat::bf16},
+          {"fp8", WeightFormat::fp8},
+          {"nvfp4", WeightFormat::nvfp4},
+          {"int8", WeightFormat::int8}};
+}
+
 void add_drafter_flags(CLI::App& app, ModelFlags& flags) {
   CLI::Option* drafter = app.get_option("--drafter");
   add_choice<WeightFormat>(app, "--drafter-weights", flags.drafter_weights,
                            "What the drafter's linear weights become in memory; not given: they stay as stored",
-                           {{"bf16", WeightFormat::bf16}, {"fp8", WeightFormat::fp8}, {"nvfp4", WeightFormat::nvfp4}})
+                           weight_formats())
       ->needs(drafter)
       ->group(kModels);
   add_drafter_layout_flag(app, flags.drafter_layout)->needs(drafter);
@@ -76,6 +83,11 @@ void add_model_flags(CLI::App& app, ModelFlags& flags, DrafterFlag drafter) {
                                        drafter == DrafterFlag::required
                                            ? "Folder of the drafter trained for the target"
                                            : "Folder of the drafter trained for the target; none: plain decoding");
+  add_choice<WeightFormat>(app, "--target-weights", flags.target_weights,
+                           "What the target's linear weights and its head become in memory; not given: they stay as "
+                           "stored. Other weights write other texts",
+                           weight_formats())
+      ->group(kModels);
   option->type_name("DIR")->required(drafter == DrafterFlag::required)->check(folder_check())->group(kModels);
   add_drafter_flags(app, flags);
   add_limit_flags(app, flags);
@@ -180,6 +192,7 @@ EngineOptions engine_options(const CommonFlags& common, const ModelFlags& models
           .cpu_isa = models.cpu_isa,
           .max_sequences = models.max_sequences,
           .max_positions = models.max_positions,
+          .target_weights = models.target_weights,
           .drafter_weights = models.drafter_weights,
           .drafter_layout = models.drafter_layout,
           .confidence_threshold = models.confidence_threshold};
@@ -190,7 +203,8 @@ EngineOptions without_drafter(const EngineOptions& options) {
           .threads = options.threads,
           .cpu_isa = options.cpu_isa,
           .max_sequences = options.max_sequences,
-          .max_positions = options.max_positions};
+          .max_positions = options.max_positions,
+          .target_weights = options.target_weights};
 }
 
 Result<Engine> open_engine(const EngineOptions& options) {

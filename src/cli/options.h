@@ -33,6 +33,7 @@ struct ModelFlags {
   DraftWidth draft_tokens = kTrainedWidth;
   int32_t max_sequences = 1;
   int64_t max_positions = 0;
+  WeightFormat target_weights = WeightFormat::as_stored;
   WeightFormat drafter_weights = WeightFormat::as_stored;
   DrafterLayout drafter_layout = DrafterLayout::as_stated;
   float confidence_threshold = 0.0f;

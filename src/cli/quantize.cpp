@@ -16,8 +16,9 @@ namespace blockdraft {
 namespace {
 
 constexpr const char* kExamples =
-    R"(The linear weights of the layers become 8 bits (fp8: E4M3 with a scale a row) or 4 bits (nvfp4: E2M1 with a scale
-for 16 numbers); everything else is copied as it is. OUT must not exist; it appears when it is complete.
+    R"(The linear weights of the layers become 8 bits (fp8: E4M3 with a scale a row; int8: a scale for 32 numbers) or 4 bits
+(nvfp4: E2M1 with a scale for 16 numbers); everything else is copied as it is. OUT must not exist; it appears when it is
+complete.
 
 Example:
   blockdraft quantize models/Qwen3-8B-DFlash models/Qwen3-8B-DFlash-FP8 --format fp8
@@ -34,7 +35,7 @@ Result<int> run_quantize(const QuantizeFlags& flags) {
   BLOCKDRAFT_TRY(apply(flags.common));
   const auto format = quantized_format_from_name(flags.format);
   if (!format) {
-    return make_error(Code::invalid_argument, "--format: '{}' is not known, expected fp8 or nvfp4", flags.format);
+    return make_error(Code::invalid_argument, "--format: '{}' is not known, expected fp8, nvfp4 or int8", flags.format);
   }
   BLOCKDRAFT_TRY(quantize_folder(flags.in, flags.out, *format));
   if (flags.common.json) {
@@ -52,7 +53,7 @@ Command add_quantize(CLI::App& program) {
   CLI::App* app = program.add_subcommand("quantize", "Make a smaller copy of a model folder, target or drafter");
   app->add_option("IN", flags->in, "The folder to read, in BF16, F16 or F32")->required();
   app->add_option("OUT", flags->out, "The folder to write")->required();
-  app->add_option("--format", flags->format, "fp8 or nvfp4")->required();
+  app->add_option("--format", flags->format, "fp8, nvfp4 or int8")->required();
   add_common_flags(*app, flags->common);
   app->footer(kExamples);
   return {app, [flags] { return run_quantize(*flags); }};

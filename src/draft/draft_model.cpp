@@ -14,7 +14,7 @@ namespace blockdraft {
 
 Result<std::unique_ptr<DraftModel>> DraftModel::load(const WeightSource& source, const DrafterConfig& config,
                                                      const TargetWeights& target, const DrafterLimits& limits,
-                                                     LoadFormat format) {
+                                                     const WeightLoading& loading) {
   BLOCKDRAFT_TRY(require_pairing(config, {.hidden_size = target.embed_tokens.in_features,
                                           .num_hidden_layers = target.num_hidden_layers,
                                           .vocab_size = target.embed_tokens.out_features,
@@ -22,7 +22,7 @@ Result<std::unique_ptr<DraftModel>> DraftModel::load(const WeightSource& source,
   BLOCKDRAFT_ASSIGN(Checkpoint checkpoint, Checkpoint::open_source(source));
   BLOCKDRAFT_ASSIGN(std::string prefix, find_prefix(checkpoint));
   WeightStore store(std::make_shared<const Checkpoint>(std::move(checkpoint)), std::move(prefix));
-  store.convert_at_load(format);
+  store.convert_at_load(loading);
   const KvCacheShape shape = ContextKv::shape(config, limits.max_sequences, limits.max_positions);
   BLOCKDRAFT_ASSIGN(KvCache cache, KvCache::create(shape, "context pages"));
   std::unique_ptr<DraftModel> model(new DraftModel(config, limits, shape, std::move(store), std::move(cache)));

@@ -47,11 +47,11 @@ DrafterMemory drafter_memory(const DrafterConfig& config, const DrafterWeights& 
 // "hidden", and "drafts". Sequences follow one another in the order of the call.
 class DraftModel : public DraftSource {
  public:
-  // Reads the folder's weights, and checks that they fit the target. `format`: of its linear weights in memory
+  // Reads the folder's weights, and checks that they fit the target. `loading`: of its linear weights
   // (WeightStore::convert_at_load).
   static Result<std::unique_ptr<DraftModel>> load(const WeightSource& source, const DrafterConfig& config,
                                                   const TargetWeights& target, const DrafterLimits& limits,
-                                                  LoadFormat format = LoadFormat::stored);
+                                                  const WeightLoading& loading = {});
 
   int32_t trained_width() const override { return config_.trained_width(); }
   int32_t mask_id() const override { return config_.mask_token_id; }
@@ -83,7 +83,7 @@ class DraftModel : public DraftSource {
 
   const DrafterConfig& config() const { return config_; }
   size_t mapped_bytes() const { return store_.checkpoint().mapped_bytes(); }
-  size_t converted_bytes() const { return store_.converted_bytes(); }  // of weights in another format than their file's
+  size_t converted_bytes() const { return store_.converted_bytes(); }  // of weights in memory of its own
   // For the roofline: bytes that each pass reads, arithmetic of a row.
   int64_t propose_weight_bytes() const;
   int64_t propose_flops_per_row() const;

@@ -41,11 +41,13 @@ Result<Models> open_models(const TargetConfig& config, const ModelOptions& optio
                                           .max_positions = options.max_positions,
                                           .max_width = drafter_config ? drafter_config->trained_width() : 0,
                                           .num_choices = facts.num_choices};
+  ThreadPool threads(options.threads);  // while loading lasts
   Models models;
   BLOCKDRAFT_ASSIGN(models.target, load_target({options.target, options.random_seed}, config,
                                                {.max_sequences = options.max_sequences,
                                                 .max_positions = options.max_positions,
-                                                .max_rows = max_target_rows(engine_options.cycle_limits())}));
+                                                .max_rows = max_target_rows(engine_options.cycle_limits())},
+                                               {.format = options.target_format, .threads = &threads}));
   if (drafter_config) {
     const TargetWeights tensors{.embed_tokens = models.target->embed_tokens(),
                                 .lm_head = models.target->lm_head(),
@@ -55,7 +57,7 @@ Result<Models> open_models(const TargetConfig& config, const ModelOptions& optio
     BLOCKDRAFT_ASSIGN(models.drafter,
                       DraftModel::load({options.drafter, drafter_seed(options)}, *drafter_config, tensors,
                                        {.max_sequences = options.max_sequences, .max_positions = options.max_positions},
-                                       options.weight_format));
+                                       {.format = options.weight_format, .threads = &threads}));
     if (options.confidence_threshold > 0.0f) {
       BLOCKDRAFT_TRY(models.drafter->set_confidence_threshold(options.confidence_threshold));
     }

@@ -22,8 +22,9 @@ struct ModelOptions {
   bool pin_threads = false;
   int32_t max_sequences = 1;
   int64_t max_positions = 0;
-  std::optional<uint64_t> random_seed;  // random weights of this seed, for folders without any
-  int64_t num_real_ids = 0;             // of the tokenizer; rows of the tables beyond them are padding
+  std::optional<uint64_t> random_seed;            // random weights of this seed, for folders without any
+  LoadFormat target_format = LoadFormat::stored;  // of the target's linear weights and head in memory
+  int64_t num_real_ids = 0;                       // of the tokenizer; rows of the tables beyond them are padding
 
   // Of the drafter.
   std::optional<BlockLayout> layout;              // replaces what its config says

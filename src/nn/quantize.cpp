@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "ops/cpu/decode.h"
+#include "nn/row_tasks.h"
 #include "tensor/codec.h"
 
 namespace blockdraft {
@@ -21,16 +21,6 @@ void quantize_group(std::span<const float> group, float divisor, std::span<uint8
   const auto code = [&](float value) { return scale == 0.0f ? 0 : e2m1_from_float(value * divisor / scale); };
   for (size_t b = 0; b < packed.size(); ++b) {
     packed[b] = static_cast<uint8_t>(code(group[2 * b]) | code(group[2 * b + 1]) << 4);
-  }
-}
-
-// Calls use(row number, its values) for each row.
-template <class Use>
-void for_each_row(const WeightView& weight, const Use& use) {
-  std::vector<float> row(static_cast<size_t>(weight.in_features));
-  for (int64_t n = 0; n < weight.out_features; ++n) {
-    cpu::decode_row(weight, n, row.data());
-    use(static_cast<size_t>(n), std::span<const float>(row));
   }
 }
 
@@ -74,11 +64,11 @@ bool is_quantizable(std::string_view name) {
   return linear && name.find("_head.") == std::string_view::npos;
 }
 
-QuantizedMatrix round_to_bf16(const WeightView& weight) {
+QuantizedMatrix round_to_bf16(const WeightView& weight, ThreadPool* threads) {
   const size_t row_bytes = static_cast<size_t>(weight.in_features) * sizeof(uint16_t);
   QuantizedMatrix result;
   result.codes.resize(static_cast<size_t>(weight.out_features) * row_bytes);
-  for_each_row(weight, [&](size_t n, std::span<const float> row) {
+  for_each_row(threads, weight, [&](size_t n, std::span<const float> row) {
     uint8_t* code = result.codes.data() + n * row_bytes;
     for (const float value : row) {
       const uint16_t bits = bf16_from_float(value);
@@ -93,12 +83,12 @@ QuantizedMatrix round_to_bf16(const WeightView& weight) {
   return result;
 }
 
-QuantizedMatrix quantize_fp8(const WeightView& weight) {
+QuantizedMatrix quantize_fp8(const WeightView& weight, ThreadPool* threads) {
   const auto columns = static_cast<size_t>(weight.in_features);
   QuantizedMatrix result;
   result.codes.resize(static_cast<size_t>(weight.out_features) * columns);
   result.row_scales.resize(static_cast<size_t>(weight.out_features));
-  for_each_row(weight, [&](size_t n, std::span<const float> row) {
+  for_each_row(threads, weight, [&](size_t n, std::span<const float> row) {
     result.row_scales[n] = fp8_row_scale(row);
     quantize_row_fp8(row, result.row_scales[n], row_of(result.codes, n, columns));
   });
@@ -110,16 +100,15 @@ QuantizedMatrix quantize_fp8(const WeightView& weight) {
   return result;
 }
 
-QuantizedMatrix quantize_nvfp4(const WeightView& weight) {
+QuantizedMatrix quantize_nvfp4(const WeightView& weight, ThreadPool* threads) {
   const auto columns = static_cast<size_t>(weight.in_features);
-  float largest = 0.0f;
-  for_each_row(weight,
-               [&](size_t, std::span<const float> row) { largest = std::max(largest, largest_magnitude(row)); });
-  const float divisor = nvfp4_divisor(largest);
+  std::vector<float> largest(static_cast<size_t>(weight.out_features));
+  for_each_row(threads, weight, [&](size_t n, std::span<const float> row) { largest[n] = largest_magnitude(row); });
+  const float divisor = nvfp4_divisor(largest_magnitude(largest));
   QuantizedMatrix result;
   result.codes.resize(static_cast<size_t>(weight.out_features) * columns / 2);
   result.group_scales.resize(static_cast<size_t>(weight.out_features) * columns / kGroup);
-  for_each_row(weight, [&](size_t n, std::span<const float> row) {
+  for_each_row(threads, weight, [&](size_t n, std::span<const float> row) {
     quantize_row_nvfp4(row, divisor, row_of(result.codes, n, columns / 2),
                        row_of(result.group_scales, n, columns / kGroup));
   });

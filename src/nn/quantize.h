@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/thread_pool.h"
+#include "tensor/buffer.h"
 #include "tensor/weight_view.h"
 
 namespace blockdraft {
@@ -42,12 +44,15 @@ struct QuantizedMatrix {
   std::vector<uint8_t> codes;
   std::vector<float> row_scales;      // FP8
   std::vector<uint8_t> group_scales;  // NVFP4
+  Buffer pack;                        // int8: codes and scales (nn/quantize_int8.h)
 
-  size_t size_bytes() const { return codes.size() + row_scales.size() * sizeof(float) + group_scales.size(); }
+  size_t size_bytes() const {
+    return codes.size() + row_scales.size() * sizeof(float) + group_scales.size() + pack.size_bytes();
+  }
 };
-// Of a weight in any format, by its values.
-QuantizedMatrix round_to_bf16(const WeightView& weight);  // to nearest even
-QuantizedMatrix quantize_fp8(const WeightView& weight);
-QuantizedMatrix quantize_nvfp4(const WeightView& weight);  // in_features is a multiple of 16
+// Of a weight in any format, by its values. On all of the threads; without a pool on this one.
+QuantizedMatrix round_to_bf16(const WeightView& weight, ThreadPool* threads = nullptr);  // to nearest even
+QuantizedMatrix quantize_fp8(const WeightView& weight, ThreadPool* threads = nullptr);
+QuantizedMatrix quantize_nvfp4(const WeightView& weight, ThreadPool* threads = nullptr);  // in_features % 16 is 0
 
 }  // namespace blockdraft

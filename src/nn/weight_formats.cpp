@@ -42,10 +42,12 @@ class Finder {
         return fp8();
       case DType::u8:
         return nvfp4("", kMultiplier, kDivisor);
+      case DType::i8:
+        return int8();
       default:
         return make_error(Code::unsupported,
-                          "{}: tensor '{}' has type {}, expected BF16, F16, F32, F8_E4M3 or U8 (packed NVFP4)", file(),
-                          name_, name_of(tensor->dtype));
+                          "{}: tensor '{}' has type {}, expected BF16, F16, F32, F8_E4M3, I8 or U8 (packed NVFP4)",
+                          file(), name_, name_of(tensor->dtype));
     }
   }
 
@@ -72,6 +74,12 @@ class Finder {
     return make_error(Code::not_found, "{}: '{}' is {} and has no '{}{}'", file(), name_, format, name_, suffix);
   }
 
+  Status expect_type(const char* suffix, DType type) const {
+    if (type_of(suffix) == type) return {};
+    return make_error(Code::unsupported, "{}: tensor '{}{}' has type {}, expected {}",
+                      checkpoint_.file_of(name_ + suffix), name_, suffix, name_of(type_of(suffix)), name_of(type));
+  }
+
   Result<WeightTensors> unscaled() const {
     for (const char* suffix : {kScale, kScaleInverse, kMultiplier, kDivisor}) {
       BLOCKDRAFT_TRY(refuse(suffix, "not quantized"));
@@ -86,11 +94,15 @@ class Finder {
     return with_ignored({.scheme = WeightScheme::fp8, .codes = name_, .scale = name_ + scale});
   }
 
+  Result<WeightTensors> int8() const {
+    for (const char* suffix : {kScaleInverse, kMultiplier, kDivisor}) BLOCKDRAFT_TRY(refuse(suffix, "I8"));
+    BLOCKDRAFT_TRY(expect(kScale, "I8"));
+    BLOCKDRAFT_TRY(expect_type(kScale, DType::f16));
+    return with_ignored({.scheme = WeightScheme::int8, .codes = name_, .scale = name_ + kScale});
+  }
+
   Result<WeightTensors> packed() const {
-    if (type_of(kPacked) != DType::u8) {
-      return make_error(Code::unsupported, "{}: tensor '{}{}' has type {}, expected U8", file(), name_, kPacked,
-                        name_of(type_of(kPacked)));
-    }
+    BLOCKDRAFT_TRY(expect_type(kPacked, DType::u8));
     return nvfp4(kPacked, kDivisor, kMultiplier);
   }
 
@@ -101,10 +113,7 @@ class Finder {
                         checkpoint_.file_of(name_ + of_other_family), name_, codes, name_, of_other_family);
     }
     for (const char* suffix : {kScale, global_scale}) BLOCKDRAFT_TRY(expect(suffix, "U8 (packed NVFP4)"));
-    if (type_of(kScale) != DType::f8_e4m3) {
-      return make_error(Code::unsupported, "{}: tensor '{}{}' has type {}, expected F8_E4M3",
-                        checkpoint_.file_of(name_ + kScale), name_, kScale, name_of(type_of(kScale)));
-    }
+    BLOCKDRAFT_TRY(expect_type(kScale, DType::f8_e4m3));
     return with_ignored({.scheme = WeightScheme::nvfp4,
                          .codes = name_ + codes,
                          .scale = name_ + kScale,
@@ -143,6 +152,7 @@ std::vector<std::string> tensors_of(const Checkpoint& checkpoint, const std::str
 }
 
 std::string describe(const Checkpoint& checkpoint, const WeightTensors& tensors) {
+  if (tensors.scheme == WeightScheme::int8) return fmt::format("I8, a scale for {} columns", kInt8Group);
   if (tensors.scheme != WeightScheme::nvfp4) return name_of(checkpoint.find(tensors.codes)->dtype);
   return tensors.global_is_divisor ? "NVFP4 (compressed-tensors)" : "NVFP4 (ModelOpt)";
 }

@@ -3,6 +3,7 @@
 //   NVFP4, ModelOpt             W (U8), W_scale (F8_E4M3), W_scale_2: a multiplier
 //   NVFP4, compressed-tensors   W_packed (U8), W_scale (F8_E4M3), W_global_scale: a divisor
 //   FP8                         W (F8_E4M3), W_scale or W_scale_inv: a multiplier in either case
+//   int8, compressed-tensors    W (I8), W_scale (F16) of 32 columns: a multiplier
 //   F32, F16, BF16              W alone
 #pragma once
 
@@ -14,7 +15,7 @@
 
 namespace blockdraft {
 
-enum class WeightScheme { unscaled, fp8, nvfp4 };
+enum class WeightScheme { unscaled, fp8, nvfp4, int8 };
 
 // The tensors of one weight, by their full names.
 struct WeightTensors {
@@ -38,7 +39,7 @@ std::vector<std::string> tensors_of(const Checkpoint& checkpoint, const std::str
 // unsupported for a type that no kernel reads.
 Result<WeightTensors> find_weight(const Checkpoint& checkpoint, const std::string& name);
 
-// "F32", "F8_E4M3", "NVFP4 (ModelOpt)", "NVFP4 (compressed-tensors)": what the codes are.
+// "F32", "F8_E4M3", "I8, a scale for 32 columns", "NVFP4 (ModelOpt)", "NVFP4 (compressed-tensors)": what the codes are.
 std::string describe(const Checkpoint& checkpoint, const WeightTensors& tensors);
 
 // What one scale of an FP8 weight covers.

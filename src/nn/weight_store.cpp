@@ -1,13 +1,15 @@
 #include "nn/weight_store.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <utility>
 
 #include "base/check.h"
 #include "base/error.h"
 #include "base/unwatched.h"
-#include "ops/cpu/decode.h"
+#include "nn/quantize_int8.h"
+#include "nn/row_tasks.h"
 #include "tensor/codec.h"
 
 namespace blockdraft {
@@ -40,11 +42,17 @@ float element(const StoredTensor& tensor, size_t index) {
   }
 }
 
-bool all_finite(const WeightView& weight) {
-  std::vector<float> row(static_cast<size_t>(weight.in_features));
-  for (int64_t n = 0; n < weight.out_features; ++n) {
-    cpu::decode_row(weight, n, row.data());
-    if (!std::ranges::all_of(row, [](float value) { return std::isfinite(value); })) return false;
+bool all_finite(const WeightView& weight, ThreadPool* threads) {
+  std::atomic<bool> finite{true};
+  for_each_row(threads, weight, [&](size_t, std::span<const float> row) {
+    if (!std::ranges::all_of(row, [](float value) { return std::isfinite(value); })) finite = false;
+  });
+  return finite;
+}
+
+bool has_finite_codes_f16(const StoredTensor& tensor) {
+  for (size_t at = 0; at < tensor.size_bytes; at += sizeof(uint16_t)) {
+    if ((load_unaligned<uint16_t>(tensor.data + at) & 0x7c00u) == 0x7c00u) return false;
   }
   return true;
 }
@@ -57,6 +65,8 @@ LoadFormat format_of(DType dtype) {
       return LoadFormat::fp8;
     case DType::u8:
       return LoadFormat::nvfp4;
+    case DType::i8:
+      return LoadFormat::int8;
     default:
       return LoadFormat::stored;
   }
@@ -164,35 +174,97 @@ Result<WeightView> WeightStore::stored_matrix(const std::string& name, int64_t o
   BLOCKDRAFT_ASSIGN(const WeightTensors tensors, find_weight(*checkpoint_, name));
   for (const std::string& ignored : tensors.ignored) used_.insert(ignored);
   BLOCKDRAFT_ASSIGN(const WeightView weight, view_of(tensors, out_features, in_features));
-  const bool convert = format_ != LoadFormat::stored && is_quantizable(name) && format_of(weight.dtype) != format_;
-  return convert ? converted(tensors, weight) : weight;
+  if (!is_quantizable(name) || !is_to_convert(weight)) return weight;
+  BLOCKDRAFT_ASSIGN(const WeightView result, converted(tensors.codes, weight));
+  if (weight.dtype == DType::i8) drop(weight);
+  return result;
+}
+
+bool WeightStore::is_to_convert(const WeightView& weight) const {
+  return loading_.format != LoadFormat::stored && format_of(weight.dtype) != loading_.format;
+}
+
+Result<WeightView> WeightStore::as_loaded(std::string_view name, const WeightView& weight) {
+  if (!is_to_convert(weight)) return weight;
+  BLOCKDRAFT_ASSIGN(const WeightTensors tensors, find_weight(*checkpoint_, full_name(name) + ".weight"));
+  return converted(tensors.codes, weight);
 }
 
 Result<WeightView> WeightStore::view_of(const WeightTensors& tensors, int64_t out_features, int64_t in_features) {
   if (tensors.scheme == WeightScheme::fp8) return fp8_matrix(tensors, out_features, in_features);
   if (tensors.scheme == WeightScheme::nvfp4) return nvfp4_matrix(tensors, out_features, in_features);
+  if (tensors.scheme == WeightScheme::int8) return int8_matrix(tensors, out_features, in_features);
   BLOCKDRAFT_ASSIGN(const StoredTensor* tensor, checkpoint_->require(tensors.codes, Shape{out_features, in_features}));
   used_.insert(tensors.codes);
   return WeightView{tensor->data, tensor->dtype, out_features, in_features};
 }
 
-Result<WeightView> WeightStore::converted(const WeightTensors& tensors, const WeightView& weight) {
-  const std::string& name = tensors.codes;
-  const std::string file = checkpoint_->file_of(name);
-  if (!all_finite(weight)) {
-    return make_error(Code::numeric, "{}: tensor '{}' holds a value that is not finite", file, name);
+Result<WeightView> WeightStore::converted(const std::string& name, const WeightView& weight) {
+  if (!all_finite(weight, loading_.threads)) {
+    return make_error(Code::numeric, "{}: tensor '{}' holds a value that is not finite", checkpoint_->file_of(name),
+                      name);
   }
-  if (format_ == LoadFormat::bf16) {
-    const WeightView rounded = converted_.emplace_back(round_to_bf16(weight)).view;
-    if (all_finite(rounded)) return rounded;
-    return make_error(Code::numeric, "{}: tensor '{}' holds a value too large for BF16", file, name);
+  BLOCKDRAFT_ASSIGN(QuantizedMatrix matrix, convert(name, weight));
+  if (loading_.format == LoadFormat::bf16 && !all_finite(matrix.view, loading_.threads)) {
+    return make_error(Code::numeric, "{}: tensor '{}' holds a value too large for BF16", checkpoint_->file_of(name),
+                      name);
   }
-  if (format_ == LoadFormat::fp8) return converted_.emplace_back(quantize_fp8(weight)).view;
-  if (weight.in_features % kScaleGroup != 0) {
-    return make_error(Code::unsupported, "{}: tensor '{}' has rows of {} elements, expected a multiple of {} for NVFP4",
-                      file, name, weight.in_features, kScaleGroup);
+  return keep(std::move(matrix));
+}
+
+Result<QuantizedMatrix> WeightStore::convert(const std::string& name, const WeightView& weight) const {
+  switch (loading_.format) {
+    case LoadFormat::stored:
+      break;
+    case LoadFormat::bf16:
+      return round_to_bf16(weight, loading_.threads);
+    case LoadFormat::fp8:
+      return quantize_fp8(weight, loading_.threads);
+    case LoadFormat::nvfp4:
+      BLOCKDRAFT_TRY(expect_groups(name, weight.in_features, kScaleGroup, "NVFP4"));
+      return quantize_nvfp4(weight, loading_.threads);
+    case LoadFormat::int8:
+      BLOCKDRAFT_TRY(expect_groups(name, weight.in_features, kInt8Group, "int8"));
+      return quantize_int8(weight, loading_.threads);
   }
-  return converted_.emplace_back(quantize_nvfp4(weight)).view;
+  CHECK(!"a format to convert to");
+}
+
+Status WeightStore::expect_groups(const std::string& name, int64_t in_features, int64_t group,
+                                  const char* format) const {
+  if (in_features % group == 0) return {};
+  return make_error(Code::unsupported, "{}: tensor '{}' has rows of {} elements, expected a multiple of {} for {}",
+                    checkpoint_->file_of(name), name, in_features, group, format);
+}
+
+WeightView WeightStore::keep(QuantizedMatrix matrix) {
+  converted_bytes_ += matrix.size_bytes();
+  return converted_.emplace_back(std::move(matrix)).view;
+}
+
+// A packed weight whose values are another one's now. Those that stay keep their bytes where they are.
+void WeightStore::drop(const WeightView& weight) {
+  const auto matrix = std::ranges::find(converted_, weight.data, [](const QuantizedMatrix& m) { return m.view.data; });
+  CHECK(matrix != converted_.end());
+  converted_bytes_ -= matrix->size_bytes();
+  converted_.erase(matrix);
+}
+
+Result<WeightView> WeightStore::int8_matrix(const WeightTensors& tensors, int64_t out_features, int64_t in_features) {
+  BLOCKDRAFT_TRY(expect_groups(tensors.codes, in_features, kInt8Group, "int8"));
+  BLOCKDRAFT_ASSIGN(const StoredTensor* weight, codes(tensors.codes, Shape{out_features, in_features}));
+  BLOCKDRAFT_ASSIGN(const StoredTensor* scales, codes(tensors.scale, Shape{out_features, in_features / kInt8Group}));
+  if (!reads_values()) {
+    converted_bytes_ += static_cast<size_t>(int8_bytes(out_features, in_features));
+    return WeightView{.dtype = DType::i8, .out_features = out_features, .in_features = in_features};
+  }
+  if (!has_finite_codes_f16(*scales)) {
+    return make_error(Code::corrupt_file, "{}: tensor '{}' holds a value that is not finite",
+                      checkpoint_->file_of(tensors.scale), tensors.scale);
+  }
+  BLOCKDRAFT_ASSIGN(QuantizedMatrix matrix,
+                    pack_int8(weight->data, scales->data, out_features, in_features, loading_.threads));
+  return keep(std::move(matrix));
 }
 
 Result<WeightView> WeightStore::fp8_matrix(const WeightTensors& tensors, int64_t out_features, int64_t in_features) {
@@ -262,12 +334,6 @@ Result<const StoredTensor*> WeightStore::raw(std::string_view name) {
   BLOCKDRAFT_ASSIGN(const StoredTensor* tensor, checkpoint_->require(full_name(name)));
   used_.insert(full_name(name));
   return tensor;
-}
-
-size_t WeightStore::converted_bytes() const {
-  size_t bytes = 0;
-  for (const QuantizedMatrix& matrix : converted_) bytes += matrix.size_bytes();
-  return bytes;
 }
 
 void WeightStore::ignore(std::string_view name) {

@@ -25,6 +25,13 @@ enum class LoadFormat {
   bf16,    // to nearest even
   fp8,     // E4M3; converted ones with a scale a row
   nvfp4,
+  int8,  // groups of 32 columns
+};
+
+// How weights are loaded.
+struct WeightLoading {
+  LoadFormat format = LoadFormat::stored;  // of linear weights, in memory
+  ThreadPool* threads = nullptr;           // convert and pack, while loading lasts; null: only the calling thread
 };
 
 // Whether values are looked at. `unread`: names, types and shapes are checked as ever, and what is returned has its
@@ -39,9 +46,9 @@ struct StoredWeight {
   int64_t size_bytes = 0;  // scales included
 };
 
-// Matrices stay where they are mapped; norm weights, biases and scales become float32 of our own (they are small).
-// The format of a matrix is decided per tensor from its companions (nn/weight_formats.h); each keeps its own scales.
-// Immutable once loading is done.
+// Matrices stay where they are mapped, but for int8 ones, which are put into the order that products read; norm
+// weights, biases and scales become float32 of our own (they are small). The format of a matrix is decided per tensor
+// from its companions (nn/weight_formats.h); each keeps its own scales. Immutable once loading is done.
 class WeightStore {
  public:
   // `prefix` is what the file puts before the names used here ("model." in some drafters); "" for none.
@@ -51,8 +58,12 @@ class WeightStore {
   // Linear weights (is_quantizable) that are loaded from here on get this format, in memory of our own where they do
   // not have it yet (nn/quantize.h); the errors of two roundings add up. Their errors then also are: numeric for a
   // value that is not finite, or not in BF16.
-  void convert_at_load(LoadFormat format) { format_ = format; }
-  size_t converted_bytes() const;  // of what was converted
+  void convert_at_load(LoadFormat format) { loading_.format = format; }
+  void convert_at_load(const WeightLoading& loading) { loading_ = loading; }
+  // A loaded weight in that format, if it is to be converted whatever its name is: a head.
+  Result<WeightView> as_loaded(std::string_view name, const WeightView& weight);
+  // Of weights in memory of our own: what was converted or packed. Known without values, too.
+  size_t converted_bytes() const { return converted_bytes_; }
 
   bool has(std::string_view name) const;
   bool has_matrix(std::string_view name) const;  // `name`.weight, packed or not
@@ -61,7 +72,7 @@ class WeightStore {
   // `name`.weight [out_features, in_features] with the scales that belong to it, and `name`.bias if `with_bias`.
   // Errors: those of find_weight and fp8_scales; mismatch for a wrong shape; corrupt_file for an FP8 code for NaN, in
   // weights or scales, and for a scale that is not finite or, of a whole tensor, zero; unsupported for NVFP4 rows that
-  // are not whole groups of 16.
+  // are not whole groups of 16, and int8 ones that are not of 32; out_of_memory.
   Result<WeightView> matrix(std::string_view name, int64_t out_features, int64_t in_features, bool with_bias = false);
   // The same for a parameter whose name has no ".weight" at its end, without bias.
   Result<WeightView> parameter(std::string_view name, int64_t out_features, int64_t in_features);
@@ -87,7 +98,13 @@ class WeightStore {
   Result<const float*> floats(const std::string& full_name, int64_t count);
   Result<WeightView> stored_matrix(const std::string& name, int64_t out_features, int64_t in_features);
   Result<WeightView> view_of(const WeightTensors& tensors, int64_t out_features, int64_t in_features);
-  Result<WeightView> converted(const WeightTensors& tensors, const WeightView& weight);
+  Result<WeightView> converted(const std::string& name, const WeightView& weight);
+  Result<QuantizedMatrix> convert(const std::string& name, const WeightView& weight) const;
+  Status expect_groups(const std::string& name, int64_t in_features, int64_t group, const char* format) const;
+  bool is_to_convert(const WeightView& weight) const;
+  WeightView keep(QuantizedMatrix matrix);
+  void drop(const WeightView& weight);
+  Result<WeightView> int8_matrix(const WeightTensors& tensors, int64_t out_features, int64_t in_features);
   Result<WeightView> fp8_matrix(const WeightTensors& tensors, int64_t out_features, int64_t in_features);
   Result<WeightView> nvfp4_matrix(const WeightTensors& tensors, int64_t out_features, int64_t in_features);
   Result<const StoredTensor*> codes(const std::string& name, const Shape& shape);
@@ -96,9 +113,10 @@ class WeightStore {
   std::shared_ptr<const Checkpoint> checkpoint_;
   std::string prefix_;
   WeightValues values_ = WeightValues::read;
-  LoadFormat format_ = LoadFormat::stored;
+  WeightLoading loading_;
   std::deque<std::vector<float>> owned_;
   std::deque<QuantizedMatrix> converted_;
+  size_t converted_bytes_ = 0;
   std::set<std::string, std::less<>> used_;
   std::vector<StoredWeight> stored_;
   std::vector<std::string> ignored_;

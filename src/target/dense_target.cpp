@@ -35,10 +35,11 @@ Result<DenseWeights> load_dense_weights(WeightStore& store, const TargetConfig& 
   }
   BLOCKDRAFT_ASSIGN(weights.norm, store.vector("model.norm.weight", transformer.hidden_size));
   if (config.tie_word_embeddings) {
-    weights.lm_head = weights.embed_tokens;
+    BLOCKDRAFT_ASSIGN(weights.lm_head, store.as_loaded("model.embed_tokens", weights.embed_tokens));
     store.ignore_matrix("lm_head");  // some files carry a copy of the tied table, plain or quantized
   } else {
-    BLOCKDRAFT_ASSIGN(weights.lm_head, store.matrix("lm_head", transformer.vocab_size, transformer.hidden_size));
+    BLOCKDRAFT_ASSIGN(const WeightView head, store.matrix("lm_head", transformer.vocab_size, transformer.hidden_size));
+    BLOCKDRAFT_ASSIGN(weights.lm_head, store.as_loaded("lm_head", head));
   }
   BLOCKDRAFT_TRY(refuse_unused(store, config));
   return weights;
@@ -54,9 +55,10 @@ KvCacheShape DenseTarget::cache_shape(const TargetConfig& config, const TargetLi
 }
 
 Result<std::unique_ptr<Target>> DenseTarget::load(const WeightSource& source, const TargetConfig& config,
-                                                  const TargetLimits& limits) {
+                                                  const TargetLimits& limits, const WeightLoading& loading) {
   BLOCKDRAFT_ASSIGN(Checkpoint checkpoint, Checkpoint::open_source(source));
   WeightStore store(std::make_shared<const Checkpoint>(std::move(checkpoint)), "");
+  store.convert_at_load(loading);
   BLOCKDRAFT_ASSIGN(KvCache cache, KvCache::create(cache_shape(config, limits), "target pages"));
   auto target = std::unique_ptr<DenseTarget>(new DenseTarget(config, limits, std::move(store), std::move(cache)));
   BLOCKDRAFT_ASSIGN(target->weights_, load_dense_weights(target->store_, config));

@@ -17,7 +17,8 @@ struct DenseWeights {
   WeightView embed_tokens;  // [vocabulary, hidden]
   std::vector<DecoderLayer> layers;
   ConstTensorView norm;  // [hidden]
-  WeightView lm_head;    // [vocabulary, hidden]; of a tied target, embed_tokens, whatever else the file holds
+  WeightView lm_head;    // [vocabulary, hidden]; of a tied target, embed_tokens or what it was converted to, whatever
+                         // else the file holds
 };
 // Every tensor must be there, and no other.
 Result<DenseWeights> load_dense_weights(WeightStore& store, const TargetConfig& config);
@@ -25,7 +26,7 @@ Result<DenseWeights> load_dense_weights(WeightStore& store, const TargetConfig& 
 class DenseTarget : public Target {
  public:
   static Result<std::unique_ptr<Target>> load(const WeightSource& source, const TargetConfig& config,
-                                              const TargetLimits& limits);
+                                              const TargetLimits& limits, const WeightLoading& loading);
 
   const TargetConfig& config() const override { return config_; }
   WeightView embed_tokens() const override { return weights_.embed_tokens; }
@@ -44,6 +45,7 @@ class DenseTarget : public Target {
     return memory(config_, limits_, num_threads).scratch_bytes;
   }
   size_t mapped_bytes() const override { return store_.checkpoint().mapped_bytes(); }
+  size_t converted_bytes() const override { return store_.converted_bytes(); }
   int64_t weight_bytes() const override;
   int64_t state_bytes_per_position() const override;
   int64_t flops_per_row() const override;

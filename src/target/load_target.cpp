@@ -5,9 +5,9 @@
 namespace blockdraft {
 
 Result<std::unique_ptr<Target>> load_target(const WeightSource& source, const TargetConfig& config,
-                                            const TargetLimits& limits) {
+                                            const TargetLimits& limits, const WeightLoading& loading) {
   if (config.architecture == "Qwen3ForCausalLM" || config.architecture == "LlamaForCausalLM") {
-    return DenseTarget::load(source, config, limits);
+    return DenseTarget::load(source, config, limits, loading);
   }
   return make_error(Code::unsupported, "{}: architecture is '{}', expected Qwen3ForCausalLM or LlamaForCausalLM",
                     (source.folder / "config.json").string(), config.architecture);

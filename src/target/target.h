@@ -11,14 +11,13 @@
 #include "blockdraft/result.h"
 #include "checkpoint/checkpoint.h"
 #include "nn/batch.h"
+#include "nn/weight_store.h"
 #include "target/target_config.h"
 #include "tensor/context.h"
 #include "tensor/tensor_view.h"
 #include "tensor/weight_view.h"
 
 namespace blockdraft {
-
-class WeightStore;
 
 struct TargetLimits {
   int32_t max_sequences = 1;
@@ -50,7 +49,7 @@ class Target {
 
   virtual const TargetConfig& config() const = 0;
   virtual WeightView embed_tokens() const = 0;  // [vocabulary, hidden]
-  virtual WeightView lm_head() const = 0;       // [vocabulary, hidden]; the same as embed_tokens if tied
+  virtual WeightView lm_head() const = 0;       // [vocabulary, hidden]; with the values of embed_tokens if tied
   virtual float embedding_scale() const = 0;    // what the target multiplies embedding rows by
 
   // Room for `rows` more rows of the sequence. Within the limits it cannot fail.
@@ -66,6 +65,7 @@ class Target {
   virtual size_t scratch_bytes(int32_t num_threads) const = 0;  // arena bytes that forward takes at most
   // For the memory plan and the roofline.
   virtual size_t mapped_bytes() const = 0;
+  virtual size_t converted_bytes() const = 0;            // of weights in memory of its own (WeightStore)
   virtual int64_t weight_bytes() const = 0;              // read by one pass, output head included
   virtual int64_t state_bytes_per_position() const = 0;  // K/V read for each position of the context
   virtual int64_t flops_per_row() const = 0;
@@ -82,8 +82,9 @@ TargetMemory target_memory(const TargetConfig& config, const TargetLimits& limit
 // store that reads no values it is the check of a folder that need not hold its data.
 Status check_target_tensors(WeightStore& store, const TargetConfig& config);
 
-// Opens the weights of a target folder whose config was read.
+// Opens the weights of a target folder whose config was read. `loading` decides what linear weights and the head are in
+// memory; the table of embeddings stays as stored.
 Result<std::unique_ptr<Target>> load_target(const WeightSource& source, const TargetConfig& config,
-                                            const TargetLimits& limits);
+                                            const TargetLimits& limits, const WeightLoading& loading = {});
 
 }  // namespace blockdraft

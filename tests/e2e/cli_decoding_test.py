@@ -257,14 +257,17 @@ class Drafting(Case):
 
     def test_weights_of_every_format(self):
         for drafter in [PAIR, self.DSPARK]:
-            for weights in ["bf16", "fp8", "nvfp4"]:
+            for weights in ["bf16", "fp8", "nvfp4", "int8"]:
                 self.check_json(*drafter, "--drafter-weights", weights)
+        for weights in ["bf16", "fp8", "nvfp4", "int8"]:
+            self.check_json(*PAIR, "--target-weights", weights)
 
     def test_the_plan_counts_weights_that_are_not_mapped(self):
         plans = {weights: self.texts(*PAIR, "--drafter-weights", weights)[-1]["memory"]["plan"]
-                 for weights in ["fp8", "bf16", "nvfp4"]}
+                 for weights in ["fp8", "bf16", "nvfp4", "int8"]}
         self.assertNotIn("drafter weights", plans["fp8"], "the file's own format stays mapped")
         self.assertEqual(plans["nvfp4"]["drafter weights"] * 32, plans["bf16"]["drafter weights"] * 9)
+        self.assertEqual(plans["int8"]["drafter weights"] * 32, plans["bf16"]["drafter weights"] * 17)
 
     def test_layout(self):
         done = self.ok("check", *PAIR, *self.SELECT, "--drafter-layout", "shifted", "--json")

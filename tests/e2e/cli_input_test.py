@@ -36,7 +36,8 @@ class BadInput(Case):
         self.refused(2, "--max-positions is 99999, expected 1 to 2048", "generate", *PAIR, *prompt, "--max-positions",
                      99999)
         for message, flags in {
-            "--drafter-weights: 'int4' is not known, expected bf16, fp8, nvfp4": ["--drafter-weights", "int4"],
+            "--drafter-weights: 'int4' is not known, expected bf16, fp8, nvfp4, int8": ["--drafter-weights", "int4"],
+            "--target-weights: 'int4' is not known, expected bf16, fp8, nvfp4, int8": ["--target-weights", "int4"],
             "--drafter-layout: 'odd' is not known, expected in-place, shifted": ["--drafter-layout", "odd"],
             "--confidence-threshold: 'x' is not a number": ["--confidence-threshold", "x"],
             "--confidence-threshold is 1.5, expected 0 to 1": ["--confidence-threshold", "1.5"],

@@ -24,6 +24,7 @@ class ForwardingTarget : public Target {
   size_t state_bytes() const override { return inner_->state_bytes(); }
   size_t scratch_bytes(int32_t num_threads) const override { return inner_->scratch_bytes(num_threads); }
   size_t mapped_bytes() const override { return inner_->mapped_bytes(); }
+  size_t converted_bytes() const override { return inner_->converted_bytes(); }
   int64_t weight_bytes() const override { return inner_->weight_bytes(); }
   int64_t state_bytes_per_position() const override { return inner_->state_bytes_per_position(); }
   int64_t flops_per_row() const override { return inner_->flops_per_row(); }

@@ -154,11 +154,42 @@ std::vector<Generation> generate(Engine& engine, const std::vector<Request>& req
   return std::move(*generations);
 }
 
-int64_t converted_bytes(const Engine& engine) {
+int64_t converted_bytes(const Engine& engine, const std::string& name = "drafter weights") {
   for (const MemoryPlanItem& item : engine.info().memory_plan) {
-    if (item.name == "drafter weights") return item.size_bytes;
+    if (item.name == name) return item.size_bytes;
   }
   return 0;
+}
+
+// Whatever the weights are, drafts change no bit of what the target writes with them.
+TEST(Engine, TargetWeightsOfEveryFormatAreATargetOfTheirOwn) {
+  const int64_t stored = open({}).info().verify_weight_bytes;
+  for (const WeightFormat format : {WeightFormat::bf16, WeightFormat::fp8, WeightFormat::nvfp4, WeightFormat::int8}) {
+    Engine plain = open({.target_weights = format});
+    Engine drafted = open({.drafter = kDrafter, .max_sequences = 3, .target_weights = format});
+    const std::vector<Generation> expected = generate(plain, some_requests());
+    const std::vector<Generation> found = generate(drafted, some_requests());
+    for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].ids, expected[i].ids);
+    const int64_t owned = converted_bytes(plain, "target weights");
+    EXPECT_EQ(converted_bytes(drafted, "target weights"), owned);
+    const int64_t read = plain.info().verify_weight_bytes;
+    if (format == WeightFormat::bf16) {
+      EXPECT_GT(read, stored);
+    }
+    // The head, 4160 rows of 384 columns, was BF16; the layers were FP8 already.
+    if (format == WeightFormat::fp8) {
+      EXPECT_EQ(owned, 4160 * (384 + 4));
+    }
+    if (format == WeightFormat::fp8) {
+      EXPECT_EQ(read, stored - 4160 * (384 - 4));
+    }
+    if (format == WeightFormat::nvfp4) {
+      EXPECT_LT(read, stored * 7 / 10);
+    }
+    if (format == WeightFormat::int8) {
+      EXPECT_EQ(read, owned);
+    }
+  }
 }
 
 TEST(Engine, DrafterWeightsOfEveryFormatGiveThePlainText) {
@@ -167,7 +198,7 @@ TEST(Engine, DrafterWeightsOfEveryFormatGiveThePlainText) {
   for (const std::string& folder : {kDrafter, kConfident}) {
     const int64_t stored = open({.drafter = folder}).info().propose_weight_bytes;
     int64_t bf16_bytes = 0;
-    for (const WeightFormat format : {WeightFormat::bf16, WeightFormat::fp8, WeightFormat::nvfp4}) {
+    for (const WeightFormat format : {WeightFormat::bf16, WeightFormat::fp8, WeightFormat::nvfp4, WeightFormat::int8}) {
       Engine drafted = open({.drafter = folder, .max_sequences = 3, .drafter_weights = format});
       const std::vector<Generation> found = generate(drafted, some_requests());
       int64_t accepted = 0;
@@ -184,6 +215,10 @@ TEST(Engine, DrafterWeightsOfEveryFormatGiveThePlainText) {
       } else if (format == WeightFormat::bf16) {
         bf16_bytes = owned;
         EXPECT_GT(owned, 1'000'000);
+        EXPECT_GT(read, stored);
+      } else if (format == WeightFormat::int8) {
+        // 8 bits and a scale of 16 for 32 of them, against 16 bits.
+        EXPECT_EQ(owned * 32, bf16_bytes * 17);
         EXPECT_GT(read, stored);
       } else {
         // 4 bits and a scale of 8 for 16 of them, against 16 bits.

@@ -58,7 +58,7 @@ TEST(QuantizeFolder, Fp8IsTheReferenceToTheBit) {
 
 TEST(QuantizeFolder, FieldFault8_DraftersOfAllFamiliesLoadAgain) {
   for (const char* name : {"dflash_plain", "dflash2_plain", "dspark_gated_flat", "dspark_rnn_flat"}) {
-    for (const QuantizedFormat format : {QuantizedFormat::fp8, QuantizedFormat::nvfp4}) {
+    for (const QuantizedFormat format : {QuantizedFormat::fp8, QuantizedFormat::nvfp4, QuantizedFormat::int8}) {
       SCOPED_TRACE(name);
       const TempDir folder;
       copy_model(name, folder / "in");
@@ -69,7 +69,9 @@ TEST(QuantizeFolder, FieldFault8_DraftersOfAllFamiliesLoadAgain) {
       WeightStore store(std::make_shared<const Checkpoint>(opened(folder / "out")), "");
       const auto weights = load_drafter_weights(store, *config);
       ASSERT_TRUE(weights) << weights.error().message;
-      const DType expected = format == QuantizedFormat::fp8 ? DType::f8_e4m3 : DType::u8;
+      const DType expected = format == QuantizedFormat::fp8     ? DType::f8_e4m3
+                             : format == QuantizedFormat::nvfp4 ? DType::u8
+                                                                : DType::i8;
       EXPECT_EQ(weights->fc.dtype, expected);
       EXPECT_EQ(weights->layers[1].decoder.down_proj.dtype, expected);
       // All others are copies.
@@ -86,7 +88,8 @@ TEST(QuantizeFolder, FieldFault8_DraftersOfAllFamiliesLoadAgain) {
   }
 }
 
-// The relative error of all elements together: 2 to 3 % is what 3 bits of mantissa give, 8 to 11 % what E2M1 does.
+// The relative error of all elements together: 2 to 3 % is what 3 bits of mantissa give, 8 to 11 % what E2M1 does, and
+// half a percent int8.
 double relative_error(const fs::path& in, const fs::path& out) {
   WeightStore exact(std::make_shared<const Checkpoint>(opened(in)), "");
   WeightStore rounded(std::make_shared<const Checkpoint>(opened(out)), "");
@@ -118,6 +121,8 @@ TEST(QuantizeFolder, ErrorsAreThoseOfTheFormats) {
   ASSERT_TRUE(quantize_folder(folder / "in", folder / "nvfp4", QuantizedFormat::nvfp4));
   EXPECT_NEAR(relative_error(folder / "in", folder / "fp8"), 0.026, 0.005);
   EXPECT_NEAR(relative_error(folder / "in", folder / "nvfp4"), 0.095, 0.015);
+  ASSERT_TRUE(quantize_folder(folder / "in", folder / "int8", QuantizedFormat::int8));
+  EXPECT_NEAR(relative_error(folder / "in", folder / "int8"), 0.005, 0.001);
 }
 
 TEST(QuantizeFolder, ATargetWithItsTokenizer) {
@@ -167,6 +172,12 @@ TEST(QuantizeFolder, TheConfigSaysHow) {
     config->erase("quantization_config");
     EXPECT_EQ(*config, *original);
   }
+  ASSERT_TRUE(quantize_folder(folder / "in", folder / "int8", QuantizedFormat::int8));
+  const Json quantization = read_config_json(folder / "int8")->at("quantization_config");
+  EXPECT_EQ(quantization.at("format"), "int-quantized");
+  const Json expected = {{"num_bits", 8},    {"type", "int"},       {"symmetric", true},
+                         {"dynamic", false}, {"strategy", "group"}, {"group_size", 32}};
+  EXPECT_EQ(quantization.at("config_groups").at("group_0").at("weights"), expected);
 }
 
 // Nothing is left behind by a refusal.
@@ -191,6 +202,10 @@ TEST(QuantizeFolder, RefusesWhatItCannotDo) {
        QuantizedFormat::nvfp4,
        Code::unsupported,
        {"'q_proj.weight'", "rows of 8", "multiple of 16"}},
+      {{bf16_tensor("q_proj.weight", {1, 48}, std::vector<float>(48, 1))},
+       QuantizedFormat::int8,
+       Code::unsupported,
+       {"'q_proj.weight'", "rows of 48", "multiple of 32 for int8"}},
       {{bf16_tensor("q_proj.weight", {1, 2}, {1, nan})},
        QuantizedFormat::fp8,
        Code::numeric,
@@ -231,7 +246,8 @@ TEST(QuantizeFolder, NeverWritesOverWhatIsThere) {
 TEST(QuantizeFolder, FormatNames) {
   EXPECT_EQ(quantized_format_from_name("fp8"), QuantizedFormat::fp8);
   EXPECT_EQ(quantized_format_from_name("nvfp4"), QuantizedFormat::nvfp4);
-  EXPECT_EQ(quantized_format_from_name("int8"), std::nullopt);
+  EXPECT_EQ(quantized_format_from_name("int8"), QuantizedFormat::int8);
+  EXPECT_EQ(quantized_format_from_name("int4"), std::nullopt);
 }
 
 }  // namespace

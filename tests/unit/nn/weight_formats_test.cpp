@@ -51,6 +51,12 @@ Tensors fp8(TensorToWrite scale) {
   return {fp8_tensor("fc.weight", {kRows, kColumns}, codes(64, 0x38)), std::move(scale)};
 }
 
+// Codes of -3; scales of 0.5 and 2.
+Tensors int8() {
+  return {raw_tensor("fc.weight", "I8", {kRows, kColumns}, codes(64, 0xfd)),
+          f16_tensor("fc.weight_scale", {kRows, 1}, {0.5f, 2.0f})};
+}
+
 void erase(Tensors& tensors, const std::string& name) {
   std::erase_if(tensors, [&](const TensorToWrite& tensor) { return tensor.name == name; });
 }
@@ -102,6 +108,49 @@ TEST_F(WeightFormats, PackedWeightsStayWhereTheyAreMapped) {
   const Checkpoint& checkpoint = stores_.back()->checkpoint();
   EXPECT_EQ(weight->data, checkpoint.find("fc.weight_packed")->data);
   EXPECT_EQ(weight->group_scales, checkpoint.find("fc.weight_scale")->data);
+}
+
+TEST_F(WeightFormats, Int8WithAScaleForEachGroup) {
+  const auto weight = load(int8());
+  ASSERT_TRUE(weight) << weight.error().message;
+  EXPECT_EQ(row_of(*weight, 0), std::vector<float>(kColumns, -1.5f));
+  EXPECT_EQ(row_of(*weight, 1), std::vector<float>(kColumns, -6.0f));
+  EXPECT_TRUE(stores_.back()->unused().empty());
+  EXPECT_EQ(static_cast<int64_t>(stores_.back()->converted_bytes()), weight->size_bytes()) << "in memory of our own";
+  WeightStore unread = store_of(int8(), WeightValues::unread);
+  ASSERT_TRUE(unread.matrix("fc", kRows, kColumns));
+  EXPECT_EQ(unread.converted_bytes(), stores_.back()->converted_bytes());
+}
+
+TEST_F(WeightFormats, Int8ConvertedAtLoadKeepsOneCopy) {
+  for (const auto& [format, bytes] : {std::pair{LoadFormat::bf16, 128u}, std::pair{LoadFormat::fp8, 64u + 8u}}) {
+    WeightStore store = store_of(int8());
+    store.convert_at_load(format);
+    const auto weight = store.matrix("fc", kRows, kColumns);
+    ASSERT_TRUE(weight) << weight.error().message;
+    for (const float value : row_of(*weight, 1)) EXPECT_NEAR(value, -6.0f, 1e-6f);
+    EXPECT_EQ(store.converted_bytes(), bytes);
+  }
+  WeightStore same = store_of(int8());
+  same.convert_at_load(LoadFormat::int8);
+  ASSERT_TRUE(same.matrix("fc", kRows, kColumns));
+  EXPECT_EQ(same.converted_bytes(), static_cast<size_t>(int8_bytes(kRows, kColumns)));
+}
+
+// A head by its name is not quantized; as_loaded makes a copy of it.
+TEST_F(WeightFormats, AHeadBecomesACopy) {
+  ThreadPool threads(2);
+  WeightStore store = store_of({bf16_tensor("embed_tokens.weight", {1, 32}, std::vector<float>(32, 2.0f))});
+  store.convert_at_load({.format = LoadFormat::int8, .threads = &threads});
+  const auto table = store.matrix("embed_tokens", 1, 32);
+  ASSERT_TRUE(table) << table.error().message;
+  EXPECT_EQ(table->data, store.checkpoint().find("embed_tokens.weight")->data);
+  const auto head = store.as_loaded("embed_tokens", *table);
+  ASSERT_TRUE(head) << head.error().message;
+  EXPECT_EQ(head->dtype, DType::i8);
+  for (const float value : row_of(*head, 0)) EXPECT_NEAR(value, 2.0f, 1e-3f);
+  store.convert_at_load(LoadFormat::bf16);
+  EXPECT_EQ(store.as_loaded("embed_tokens", *table)->data, table->data);
 }
 
 TEST_F(WeightFormats, Fp8ScaleOfTheWholeTensor) {
@@ -175,22 +224,24 @@ TEST_F(WeightFormats, FieldFault8_EachTensorDecidesForItself) {
 }
 
 TEST_F(WeightFormats, ConvertedAtLoad) {
-  const std::vector<float> values{6, 0.5f, -3, 4, 1, 2, 1.5f, 0, 6, 0.5f, -3, 4, 1, 2, 1.5f, -0.5f};
-  const Tensors tensors{f32_tensor("q_proj.weight", {1, 16}, values), bf16_tensor("q_proj.bias", {1}, {7}),
-                        bf16_tensor("lm_head.weight", {1, 16}, values)};
+  std::vector<float> values{6, 0.5f, -3, 4, 1, 2, 1.5f, 0, 6, 0.5f, -3, 4, 1, 2, 1.5f, -0.5f};
+  values.insert(values.end(), values.begin(), values.end());
+  const Tensors tensors{f32_tensor("q_proj.weight", {1, 32}, values), bf16_tensor("q_proj.bias", {1}, {7}),
+                        bf16_tensor("lm_head.weight", {1, 32}, values)};
   for (const auto& [format, dtype] :
        {std::pair{LoadFormat::bf16, DType::bf16}, std::pair{LoadFormat::fp8, DType::f8_e4m3},
-        std::pair{LoadFormat::nvfp4, DType::u8}}) {
+        std::pair{LoadFormat::nvfp4, DType::u8}, std::pair{LoadFormat::int8, DType::i8}}) {
     WeightStore store = store_of(tensors);
     store.convert_at_load(format);
-    const auto q = store.matrix("q_proj", 1, 16, true);
-    const auto head = store.matrix("lm_head", 1, 16);
+    const auto q = store.matrix("q_proj", 1, 32, true);
+    const auto head = store.matrix("lm_head", 1, 32);
     ASSERT_TRUE(q && head);
     const WeightStore moved = std::move(store);  // the views stay good
     EXPECT_EQ(q->dtype, dtype);
     EXPECT_EQ(q->bias[0], 7.0f);
     const std::vector<float> row = row_of(*q, 0);
-    for (size_t k = 0; k < row.size(); ++k) EXPECT_NEAR(row[k], values[k], 1e-6f + 0.04f * std::abs(values[k]));
+    for (size_t k = 0; k < row.size(); ++k)
+      EXPECT_NEAR(row[k], values[k], (dtype == DType::i8 ? 0.024f : 1e-6f) + 0.04f * std::abs(values[k]));
     EXPECT_EQ(head->data, moved.checkpoint().find("lm_head.weight")->data);
     EXPECT_EQ(static_cast<int64_t>(moved.converted_bytes()), q->size_bytes() - 4 - (dtype == DType::u8 ? 4 : 0))
         << "all but the bias and the scale of the whole tensor, which are not in an array of their own";
@@ -235,6 +286,8 @@ TEST_F(WeightFormats, ConvertedAtLoadFromAnotherQuantizedFormat) {
   narrow.convert_at_load(LoadFormat::nvfp4);
   expect_error(narrow.matrix("fc", 1, 8), Code::unsupported, {"'fc.weight'", "rows of 8", "multiple of 16"});
   WeightStore broken = store_of({bf16_tensor("fc.weight", {1, 2}, {1, std::nanf("")})});
+  narrow.convert_at_load(LoadFormat::int8);
+  expect_error(narrow.matrix("fc", 1, 8), Code::unsupported, {"'fc.weight'", "rows of 8", "multiple of 32 for int8"});
   broken.convert_at_load(LoadFormat::fp8);
   expect_error(broken.matrix("fc", 1, 2), Code::numeric, {"'fc.weight'", "finite"});
 }
@@ -417,6 +470,7 @@ TEST_F(WeightFormats, StoredWeightsAreCounted) {
                         Case{compressed_tensors(), "NVFP4 (compressed-tensors)", 32 + 4 + 4 + 4},
                         Case{fp8_of(f32_tensor("fc.weight_scale", {}, {1})), "F8_E4M3, one scale", 64 + 4 + 4},
                         Case{fp8_of(f32_tensor("fc.weight_scale", {2}, {1, 1})), "F8_E4M3, a scale a row", 64 + 8 + 4},
+                        Case{int8(), "I8, a scale for 32 columns", 64 + 4},
                         Case{{bf16_tensor("fc.weight", {2, 32}, std::vector<float>(64))}, "BF16", 128}}) {
     for (const WeightValues values : {WeightValues::read, WeightValues::unread}) {
       WeightStore store = store_of(c.tensors, values);
@@ -462,6 +516,38 @@ TEST_F(WeightFormats, AnIgnoredWeightIsIgnoredWithAllItsTensors) {
   }
 }
 
+std::vector<Broken> broken_int8() {
+  const std::vector<uint16_t> infinity{0x3c00, 0x7c00};
+  return {
+      {"no scale", without(int8(), "fc.weight_scale"), Code::not_found, {"'fc.weight'", "I8", "'fc.weight_scale'"}},
+      {"a scale a row",
+       with(int8(), f16_tensor("fc.weight_scale", {2}, {1, 1})),
+       Code::mismatch,
+       {"'fc.weight_scale'", "[2]", "[2, 1]"}},
+      {"another group size",
+       with(int8(), f16_tensor("fc.weight_scale", {2, 2}, {1, 1, 1, 1})),
+       Code::mismatch,
+       {"'fc.weight_scale'", "[2, 2]", "[2, 1]"}},
+      {"scales of another type",
+       with(int8(), bf16_tensor("fc.weight_scale", {2, 1}, {1, 1})),
+       Code::unsupported,
+       {"'fc.weight_scale'", "BF16", "expected F16"}},
+      {"an infinite scale",
+       with(int8(), raw_tensor("fc.weight_scale", "F16", {2, 1}, infinity)),
+       Code::corrupt_file,
+       {"'fc.weight_scale'", "not finite"}},
+      {"a divisor",
+       with(int8(), f32_tensor("fc.weight_global_scale", {1}, {1})),
+       Code::mismatch,
+       {"'fc.weight_global_scale'", "I8"}},
+      {"wrong shape",
+       with(int8(), raw_tensor("fc.weight", "I8", {32, 2}, codes(64, 1))),
+       Code::mismatch,
+       {"'fc.weight'", "[32, 2]", "[2, 32]"}},
+      {"part of a group", int8(), Code::unsupported, {"'fc.weight'", "rows of 48", "multiple of 32"}, 48},
+  };
+}
+
 std::vector<Broken> broken_plain() {
   const TensorToWrite weight = bf16_tensor("fc.weight", {2, 32}, std::vector<float>(64, 1.0f));
   return {
@@ -475,14 +561,14 @@ std::vector<Broken> broken_plain() {
        Code::mismatch,
        {"'fc.weight_global_scale'", "not quantized"}},
       {"integers",
-       {raw_tensor("fc.weight", "I8", {2, 32}, codes(64, 1))},
+       {raw_tensor("fc.weight", "I16", {2, 32}, std::vector<uint16_t>(64, 1))},
        Code::unsupported,
-       {"'fc.weight'", "I8", "BF16, F16, F32, F8_E4M3"}},
+       {"'fc.weight'", "I16", "BF16, F16, F32, F8_E4M3"}},
   };
 }
 
 TEST_F(WeightFormats, ContradictionsAreRefusedByName) {
-  for (const auto& cases : {broken_nvfp4(), broken_fp8(), broken_plain()}) {
+  for (const auto& cases : {broken_nvfp4(), broken_fp8(), broken_int8(), broken_plain()}) {
     for (const Broken& broken : cases) {
       SCOPED_TRACE(broken.what);
       const auto weight = load(broken.tensors, kRows, broken.columns);

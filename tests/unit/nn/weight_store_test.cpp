@@ -103,9 +103,8 @@ TEST_F(WeightStoreTest, OtherScalesOfFp8AreRefused) {
 }
 
 TEST_F(WeightStoreTest, OtherFormatsAreRefusedByName) {
-  const std::vector<uint8_t> bytes(6);
-  expect_error(store({raw_tensor("p.weight", "I8", {2, 3}, bytes)}).matrix("p", 2, 3), Code::unsupported,
-               {"'p.weight'", "I8", "expected BF16"});
+  expect_error(store({raw_tensor("p.weight", "I16", {2, 3}, std::vector<uint16_t>(6))}).matrix("p", 2, 3),
+               Code::unsupported, {"'p.weight'", "I16", "expected BF16"});
 }
 
 TEST_F(WeightStoreTest, MatricesOfAnotherShapeOrMissingAreRefused) {

@@ -25,10 +25,11 @@ void add_single(const Generation& generation, const CallTimes& times, std::vecto
   int32_t context_rows = 0;  // the prompt's own passes handed theirs over
   for (size_t i = 0; i < generation.cycles.size(); ++i) {
     const CycleRecord& cycle = generation.cycles[i];
-    cycles.push_back({cycle.width, context_rows, position, times.context_us[i], times.propose_us[i], times.verify_us[i],
-                      times.accept_us[i]});
+    const bool drafts = cycle.width > 0;  // a cycle that drafts nothing may leave its rows to the next that does
+    cycles.push_back({cycle.width, drafts ? context_rows : 0, position, times.context_us[i], times.propose_us[i],
+                      times.verify_us[i], times.accept_us[i]});
     position += cycle.produced;
-    context_rows = cycle.produced;
+    context_rows = cycle.produced + (drafts ? 0 : context_rows);
   }
 }
 

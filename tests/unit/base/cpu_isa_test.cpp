@@ -59,7 +59,8 @@ TEST_F(CpuIsaTest, WhatTheProcessorLacksIsRefused) {
 }
 
 TEST_F(CpuIsaTest, UnknownNamesAreRefusedByTheirSource) {
-  EXPECT_EQ(choose_cpu_isa("sse9").error().message, "option cpu_isa is 'sse9', expected portable, avx2, avx512 or avx512_bf16");
+  EXPECT_EQ(choose_cpu_isa("sse9").error().message,
+            "option cpu_isa is 'sse9', expected portable, avx2, avx512 or avx512_bf16");
   setenv(kVariable, "AVX2", 1);
   EXPECT_THAT(choose_cpu_isa().error().message, HasSubstr("BLOCKDRAFT_CPU_ISA is 'AVX2', expected "));
 }

@@ -13,6 +13,7 @@
 #include "checkpoint/checkpoint.h"
 #include "property_sampling/three_tokens.h"
 #include "support/naive_target.h"
+#include "support/op_context.h"
 #include "support/take.h"
 
 namespace blockdraft::test {
@@ -28,7 +29,9 @@ class Host {
   explicit Host(TinyFamily family, Rule rule = Rule::sound)
       : checkpoint_(take(Checkpoint::open(LawModels::get().target()))),
         target_(LawModels::get().target()),
-        drafter_(take(Drafter::open(LawModels::get().drafter(family), {.threads = 1, .max_positions = 16}, tensors()))),
+        drafter_(
+            take(Drafter::open(LawModels::get().drafter(family),
+                               {.threads = 1, .max_positions = 16, .cpu_isa = name_of(float32_isa())}, tensors()))),
         rule_(rule) {}
 
   std::vector<int32_t> text(const Sampling& sampling, int32_t width) {

@@ -6,6 +6,7 @@
 
 #include "property_sampling/reference_filters.h"
 #include "support/naive_target.h"
+#include "support/op_context.h"
 
 namespace blockdraft::test {
 namespace {
@@ -122,7 +123,12 @@ Law law_of_three_tokens(const SamplingParams& sampling) {
 }
 
 TokenEngineOptions law_options() {
-  return {.threads = 1, .max_sequences = 32, .max_positions = 16, .max_width = kLawWidth, .num_choices = kLawIds};
+  return {.threads = 1,
+          .isa = float32_isa(),
+          .max_sequences = 32,
+          .max_positions = 16,
+          .max_width = kLawWidth,
+          .num_choices = kLawIds};
 }
 
 MakeDrafts law_drafter(TinyFamily family) {

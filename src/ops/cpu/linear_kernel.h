@@ -12,6 +12,10 @@ constexpr int64_t kFeatures = 4;       // output features worked on together
 constexpr int64_t kRowsOfX = 48;       // of these rows x stays in the second-level cache while features pass
 constexpr int64_t kTileFeatures = 32;  // whose weights stay in the second-level cache while rows pass
 constexpr int64_t kMaxStepBytes = 256;
+constexpr int64_t kCacheLine = 64;
+// Bytes between what is multiplied and what is fetched. The rows of a block follow each other, so that each line of the
+// weight is asked for once; a processor by itself follows four short rows at once badly.
+constexpr int64_t kAhead = 4096;
 constexpr int64_t kMaxExpanded = 4096;  // columns that are expanded into memory: these stay in the first-level cache
 
 // The codes of one output feature: at(k) are elements [k, k + kStep) over unit(), partly(k, count) the same with zeros
@@ -25,7 +29,12 @@ struct PlainCodes {
 
   PlainCodes(const WeightView& weight, int64_t feature) : codes(weight.row(feature)) {}
   static float unit() { return 1.0f; }
-  auto at(int64_t k) const { return kFromCodes(codes + k * kCodeBytes); }
+  auto at(int64_t k) const {
+    __builtin_prefetch(codes + k * kCodeBytes + kAhead);
+    if constexpr (Simd::kStep * kCodeBytes > kCacheLine)
+      __builtin_prefetch(codes + k * kCodeBytes + kAhead + kCacheLine);
+    return kFromCodes(codes + k * kCodeBytes);
+  }
   auto partly(int64_t k, int64_t count) const {
     static_assert(Simd::kStep * kCodeBytes <= kMaxStepBytes);
     std::byte copy[kMaxStepBytes] = {};

@@ -26,8 +26,8 @@ BEGIN, END = "<!-- goals: begin -->", "<!-- goals: end -->"
 LARGE = ["--target", "bench/configs/qwen3-0.6b", "--drafter", "bench/configs/qwen3-0.6b-dflash2", "--random-weights",
          "--ignore-eos"]
 DRAFTERS = ["dflash", "dflash2", "dspark"]
-# Every prompt file of the tree, and which of its prompts.
-PROMPTS = {"demo/prompts.jsonl": "function", "tests/golden/humaneval60.jsonl": ""}
+# Every prompt file of the tree, and which of its prompts: one of each kind, and some.
+PROMPTS = {"demo/prompts.jsonl": "-01", "tests/golden/humaneval60.jsonl": "HumanEval/1"}
 DEMO = "demo dflash2 demo/prompts.jsonl"  # the run that stands for the demo pair
 VERIFY_ROWS = [2, 4, 5, 8, 16]
 

@@ -16,6 +16,7 @@ constexpr int64_t kCacheLine = 64;
 // Bytes between what is multiplied and what is fetched. The rows of a block follow each other, so that each line of the
 // weight is asked for once; a processor by itself follows four short rows at once badly.
 constexpr int64_t kAhead = 4096;
+constexpr int64_t kLongRow = 1024;      // bytes
 constexpr int64_t kMaxExpanded = 4096;  // columns that are expanded into memory: these stay in the first-level cache
 
 // The codes of one output feature: at(k) are elements [k, k + kStep) over unit(), partly(k, count) the same with zeros
@@ -49,30 +50,33 @@ struct F8Codes : PlainCodes<Simd, Simd::from_f8, 1> {
   static float unit() { return Simd::kF8Unit; }
 };
 
-// What a finished sum of a feature becomes.
+// The features worked on together, as offsets into the slice; of a slice's end there may be fewer than kFeatures.
+struct FeatureSet {
+  int64_t offset[kFeatures];  // behind `count` the last one again: those sums are not used, but must not be slow ones
+  int64_t count;
+  bool are_adjacent;  // all of them
+};
+
+// What the finished sums of a row become.
 struct Finish {
   float unit;
-  const float* row_scales;
+  const float* row_scales;  // of the slice's first feature, as bias
   const float* bias;
   bool accumulate;
 
-  void operator()(float* out, __m128 sums, int64_t feature, int64_t count) const {
+  static __m128 gather(const float* values, const FeatureSet& set) {
+    if (set.are_adjacent) return _mm_loadu_ps(values + set.offset[0]);
+    return _mm_setr_ps(values[set.offset[0]], values[set.offset[1]], values[set.offset[2]], values[set.offset[3]]);
+  }
+  void operator()(float* out, __m128 sums, const FeatureSet& set) const {
     __m128 values = _mm_mul_ps(sums, _mm_set1_ps(unit));
-    if (count == kFeatures) {
-      if (row_scales != nullptr) values = _mm_mul_ps(values, _mm_loadu_ps(row_scales + feature));
-      if (bias != nullptr) values = _mm_add_ps(values, _mm_loadu_ps(bias + feature));
-      if (accumulate) values = _mm_add_ps(_mm_loadu_ps(out), values);
-      _mm_storeu_ps(out, values);
-      return;
-    }
-    alignas(16) float few[kFeatures];
-    _mm_store_ps(few, values);
-    for (int64_t n = 0; n < count; ++n) {
-      float value = few[n];
-      if (row_scales != nullptr) value *= row_scales[feature + n];
-      if (bias != nullptr) value += bias[feature + n];
-      out[n] = accumulate ? out[n] + value : value;
-    }
+    if (row_scales != nullptr) values = _mm_mul_ps(values, gather(row_scales, set));
+    if (bias != nullptr) values = _mm_add_ps(values, gather(bias, set));
+    if (accumulate) values = _mm_add_ps(gather(out, set), values);
+    if (set.are_adjacent) return _mm_storeu_ps(out + set.offset[0], values);
+    alignas(16) float finished[kFeatures];
+    _mm_store_ps(finished, values);
+    for (int64_t i = 0; i < set.count; ++i) out[set.offset[i]] = finished[i];
   }
 };
 
@@ -137,13 +141,12 @@ inline void add_scaled_products(typename Simd::Sum (&sums)[kRows][kFeatures], co
   }
 }
 
-// Features [first + n, first + n + count) of a slice, count at most kFeatures, with rows of x.
+// Some features of a slice with rows of x.
 template <class Simd, class Codes>
 struct Block {
   const LinearTask& task;
   const Slice& slice;
-  int64_t n;
-  int64_t count;
+  const FeatureSet& features;
   const Codes (&codes)[kFeatures];
   int64_t columns;
   float unit;
@@ -165,10 +168,12 @@ void multiply_block(const Block<Simd, Codes>& block, int64_t first_row) {
     add_products<Simd>(sums, block.codes, block.rows_from(first_row), 0, block.columns);
   }
   const LinearArgs& args = block.task.args;
-  const Finish finish{block.unit, block.slice.weight.row_scales, block.slice.weight.bias, args.accumulate};
+  const auto from_first = [&](const float* values) { return values == nullptr ? nullptr : values + block.slice.first; };
+  const Finish finish{block.unit, from_first(block.slice.weight.row_scales), from_first(block.slice.weight.bias),
+                      args.accumulate};
   for (int r = 0; r < kRows; ++r) {
-    finish(args.out.row(first_row + r) + block.slice.column + block.n,
-           Simd::sum_lanes(sums[r][0], sums[r][1], sums[r][2], sums[r][3]), block.slice.first + block.n, block.count);
+    finish(args.out.row(first_row + r) + block.slice.column,
+           Simd::sum_lanes(sums[r][0], sums[r][1], sums[r][2], sums[r][3]), block.features);
   }
 }
 
@@ -210,33 +215,52 @@ void multiply_expanded(const Block<Simd, Codes>& block, int64_t begin, int64_t e
   using Expanded = typename Simd::Expanded;
   const Expanded codes[kFeatures] = {Expanded(values[0]), Expanded(values[1]), Expanded(values[2]),
                                      Expanded(values[3])};
-  multiply_all_rows(Block<Simd, Expanded>{block.task, block.slice, block.n, block.count, codes, columns, block.unit},
-                    begin, end);
+  multiply_all_rows(Block<Simd, Expanded>{block.task, block.slice, block.features, codes, columns, block.unit}, begin,
+                    end);
 }
 
-// A block with fewer features repeats its last one: the sums are not used, but must not be slow ones.
 template <class Simd, class Codes>
-void multiply_features(const LinearTask& task, const Slice& slice, int64_t n, int64_t begin, int64_t end) {
-  const int64_t count = slice.count - n < kFeatures ? slice.count - n : kFeatures;
-  const auto codes_of = [&](int64_t i) { return Codes(slice.weight, slice.first + n + (i < count ? i : count - 1)); };
+void multiply_features(const LinearTask& task, const Slice& slice, const FeatureSet& set, int64_t begin, int64_t end) {
+  const auto codes_of = [&](int64_t i) { return Codes(slice.weight, slice.first + set.offset[i]); };
   const Codes codes[kFeatures] = {codes_of(0), codes_of(1), codes_of(2), codes_of(3)};
   const int64_t columns = slice.weight.in_features;
-  const Block<Simd, Codes> block{task, slice, n, count, codes, columns, codes[0].unit()};
+  const Block<Simd, Codes> block{task, slice, set, codes, columns, codes[0].unit()};
   if constexpr (Codes::kIsCostly) {
     if (end - begin > Simd::kMaxRows && columns <= kMaxExpanded) return multiply_expanded(block, begin, end);
   }
   multiply_all_rows(block, begin, end);
 }
 
-// A few features at a time for all rows, so that their weights come out of memory once.
+// Features first, first + stride, ... below last.
+inline FeatureSet feature_set(int64_t first, int64_t last, int64_t stride) {
+  FeatureSet set{};
+  for (int64_t i = 0; i < kFeatures; ++i) {
+    const int64_t offset = first + i * stride;
+    if (offset < last) set.count = i + 1;
+    set.offset[i] = offset < last ? offset : set.offset[set.count - 1];
+  }
+  set.are_adjacent = stride == 1 && set.count == kFeatures;
+  return set;
+}
+
+// Few rows pass by all features of the slice; many pass by a tile of features at a time, so that the weights come out
+// of memory once. Features of a set lie a quarter of the tile apart where rows are long: four places are read from
+// front to back, which processors do faster than one; short rows would pay more for what is scattered then.
 template <class Simd, class Codes>
 void multiply_slice(const LinearTask& task, const Slice& slice) {
   const int64_t num_rows = task.args.x.dim(0);
-  for (int64_t tile = 0; tile < slice.count; tile += kTileFeatures) {
-    const int64_t tile_end = tile + kTileFeatures < slice.count ? tile + kTileFeatures : slice.count;
+  const int64_t tile_features = num_rows <= kRowsOfX ? slice.count : kTileFeatures;
+  for (int64_t tile = 0; tile < slice.count; tile += tile_features) {
+    const int64_t tile_end = tile + tile_features < slice.count ? tile + tile_features : slice.count;
+    const int64_t num_sets = (tile_end - tile + kFeatures - 1) / kFeatures;
+    const bool apart = slice.weight.row_bytes() >= kLongRow;
     for (int64_t begin = 0; begin < num_rows; begin += kRowsOfX) {
       const int64_t end = begin + kRowsOfX < num_rows ? begin + kRowsOfX : num_rows;
-      for (int64_t n = tile; n < tile_end; n += kFeatures) multiply_features<Simd, Codes>(task, slice, n, begin, end);
+      for (int64_t n = 0; n < num_sets; ++n) {
+        const FeatureSet set =
+            apart ? feature_set(tile + n, tile_end, num_sets) : feature_set(tile + n * kFeatures, tile_end, 1);
+        multiply_features<Simd, Codes>(task, slice, set, begin, end);
+      }
     }
   }
 }

@@ -24,8 +24,8 @@ struct MachineLimits {
 };
 
 // Reads buffers of these sizes (those within 1/8 of a smaller one are left out), the best of several times each.
-// Multiplies and adds with the instructions of the kernels for `isa` (cli/peak.h). threads 0: one for each core. Takes
-// about half a second.
+// Multiplies and adds with the instructions of the kernels for `isa` (cli/peak.h). threads 0: as in base/thread_pool.h.
+// Takes about half a second.
 MachineLimits measure_limits(std::span<const int64_t> buffer_bytes, int32_t threads, CpuIsa isa);
 
 // Seconds that a pass needs at least: max(bytes / bandwidth, flops / peak).

@@ -54,9 +54,9 @@ CpuIsa best_cpu_isa() {
   return best;
 }
 
-bool has_avx512_vnni() {
+bool uses_avx512_vnni([[maybe_unused]] CpuIsa isa) {
 #if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512vnni");
+  return isa >= CpuIsa::avx512 && __builtin_cpu_supports("avx512vnni");
 #else
   return false;
 #endif

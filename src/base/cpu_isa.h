@@ -20,8 +20,8 @@ const char* name_of(CpuIsa isa);  // "portable", "avx2", "avx512", "avx512_bf16"
 // The last one that this processor and this build have.
 CpuIsa best_cpu_isa();
 
-// Whether this processor has AVX-512 VNNI, which products with int8 weights use from avx512 on.
-bool has_avx512_vnni();
+// Whether the kernels for AVX-512 VNNI may run: int8 products use them from avx512 on where the processor has it.
+bool uses_avx512_vnni(CpuIsa isa);
 
 // The one named, or, if `name` is empty, by the environment variable BLOCKDRAFT_CPU_ISA, or else the best one.
 // Errors: an unknown name; a set that this processor does not have.

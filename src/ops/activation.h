@@ -8,6 +8,7 @@ namespace blockdraft {
 
 // out[r, i] = silu(gate_up[r, i]) * gate_up[r, inner + i],  silu(x) = x / (1 + exp(-x))
 //   gate_up: [rows, 2 * inner] f32, the stacked product of gate and up.  out: [rows, inner] f32.
+// The definition of what linear_silu_mul() makes without that product in memory.
 void silu_mul(Context& context, TensorView out, ConstTensorView gate_up);
 
 // out[r, i] += x[r, i].   out, x: [rows, columns] f32.

@@ -17,7 +17,8 @@ namespace blockdraft {
 //   causal:      p <= q
 //   not causal:  p < e
 //   window > 0:  also |q - p| < window
-// Keys are reduced in chunks of kAttentionChunk absolute positions, each key in order; chunk results are merged in
+// Keys are reduced in chunks of kAttentionChunk absolute positions, in an order that their positions and head_dim give
+// (cpu/attention_portable.cpp, cpu/attention_kernel.h); chunk results are merged in
 // order within groups of kAttentionChunksPerGroup chunks, and groups in order. So a row's bits depend only on its own
 // query and visible keys (docs/architecture.md).
 inline constexpr int32_t kAttentionChunk = 128;

@@ -11,7 +11,6 @@ namespace blockdraft::cpu {
 namespace {
 
 constexpr int64_t kTasksPerThread = 6;  // few, so that threads seldom meet; enough to even out their speeds
-constexpr int64_t kRoundedAtOnce = 8;   // numbers rounded to BF16 in the time of a multiplication
 
 // How the features of all weights are dealt out. This decides who computes what, never what comes out.
 struct Split {
@@ -41,7 +40,7 @@ struct Split {
 // AVX-512 without VNNI has nothing that beats AVX2 here.
 MultiplySlice multiply_int8_for(CpuIsa isa) {
 #if defined(__x86_64__)
-  if (isa >= CpuIsa::avx512 && has_avx512_vnni()) return multiply_int8_vnni;
+  if (uses_avx512_vnni(isa)) return multiply_int8_vnni;
   if (isa >= CpuIsa::avx2) return multiply_int8_avx2;
 #endif
   CHECK(isa == CpuIsa::portable);
@@ -49,6 +48,12 @@ MultiplySlice multiply_int8_for(CpuIsa isa) {
 }
 
 bool is_int8(const WeightView& weight) { return weight.dtype == DType::i8; }
+
+// Whether products with this weight take x in BF16: its codes are BF16 exactly, so that products are exact in float32.
+bool rounds_to_bf16(const Context& context, const LinearArgs& args, const WeightView& weight) {
+  const bool is_exact = weight.dtype == DType::bf16 || weight.dtype == DType::f8_e4m3 || weight.dtype == DType::u8;
+  return is_exact && args.rounds && context.isa >= CpuIsa::avx512_bf16;
+}
 
 }  // namespace
 
@@ -58,13 +63,12 @@ int64_t features_of_task(int64_t out_features, int num_threads) {
 
 MultiplySlice multiply_for(const Context& context, const LinearArgs& args, const WeightView& weight) {
   if (is_int8(weight)) return multiply_int8_for(context.isa);
-  const CpuIsa isa = args.rounds ? context.isa : std::min(context.isa, CpuIsa::avx512);
 #if defined(__x86_64__)
-  if (isa >= CpuIsa::avx512_bf16) return multiply_avx512_bf16;
-  if (isa >= CpuIsa::avx512) return multiply_avx512;
-  if (isa >= CpuIsa::avx2) return multiply_avx2;
+  if (rounds_to_bf16(context, args, weight)) return multiply_avx512_bf16;
+  if (context.isa >= CpuIsa::avx512) return multiply_avx512;
+  if (context.isa >= CpuIsa::avx2) return multiply_avx2;
 #endif
-  CHECK(isa == CpuIsa::portable);
+  CHECK(context.isa == CpuIsa::portable);
   return multiply_portable;
 }
 
@@ -73,7 +77,8 @@ LinearTask prepare_linear(Context& context, const LinearArgs& args) {
   LinearTask task{.args = args};
   if (std::ranges::any_of(args.weights, is_int8)) task.int8 = quantize_rows(context, args.x);
 #if defined(__x86_64__)
-  if (context.isa < CpuIsa::avx512_bf16 || !args.rounds || std::ranges::none_of(args.weights, takes_bf16)) return task;
+  const auto rounds = [&](const WeightView& weight) { return rounds_to_bf16(context, args, weight); };
+  if (std::ranges::none_of(args.weights, rounds)) return task;
   const int64_t rows = args.x.dim(0);
   const int64_t in_features = args.x.dim(1);
   task.bf16_stride = padded_to_bf16_step(in_features);

@@ -11,6 +11,7 @@ void linear_silu_mul(Context& context, const LinearSiluMulArgs& args) {
     CHECK(is_valid_weight(*weight) && weight->in_features == args.x.dim(1));
     CHECK(weight->out_features == args.out.dim(1));
   }
+  CHECK(!overlap(args.out, args.x));
   cpu::linear_silu_mul(context, args);
 }
 

@@ -9,15 +9,13 @@ namespace blockdraft::cpu {
 
 namespace {
 
-constexpr int64_t kRows = 256;           // at once; with more, the weights come out of memory again
-constexpr int64_t kTileElements = 4096;  // of each product at a time, in the first-level cache
-constexpr int64_t kMostTileFeatures = 512;
+constexpr int64_t kRows = 256;  // at once; with more, the weights come out of memory again
 
 // Features [first, last) of out, for all rows of call.args.x.
 void multiply_features(const Context& context, const LinearSiluMulArgs& args, TensorView out, LinearTask call,
                        SiluMulRow silu_mul_row, int64_t first, int64_t last) {
   const int64_t rows = out.dim(0);
-  const int64_t tile = std::min(kMostTileFeatures, kTileElements / rows / kLineFeatures * kLineFeatures);
+  const int64_t tile = features_of_tile(rows);
   const MultiplySlice multiply_gate = multiply_for(context, call.args, args.gate);
   const MultiplySlice multiply_up = multiply_for(context, call.args, args.up);
   alignas(64) std::array<float, 2 * kTileElements> memory;

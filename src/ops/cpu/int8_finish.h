@@ -1,5 +1,5 @@
-// What the int8 products share: the walk over the packs of a slice, and what becomes of finished sums. Local to each
-// file, as int8_quantize.h.
+// What int8 products share: the walk over the packs of a slice, and (but for AVX-512, which stores vectors) what
+// becomes of finished sums. Local to each file, as int8_quantize.h.
 #pragma once
 
 namespace blockdraft::cpu {

@@ -7,13 +7,11 @@ namespace blockdraft::cpu {
 
 namespace {
 
-constexpr int64_t kRoundedAtOnce = 8;  // numbers that are quantized in the time of a multiplication
-
 using QuantizeRow = void (*)(const float*, const Int8Rows&, int64_t);
 
 QuantizeRow quantize_row_for(CpuIsa isa) {
 #if defined(__x86_64__)
-  if (isa >= CpuIsa::avx512) return quantize_row_avx512;
+  if (uses_avx512_vnni(isa)) return quantize_row_vnni;
   if (isa >= CpuIsa::avx2) return quantize_row_avx2;
 #endif
   CHECK(isa == CpuIsa::portable);

@@ -39,7 +39,7 @@ Int8Rows quantize_rows(Context& context, const ConstTensorView& x);
 void quantize_row_portable(const float* x, const Int8Rows& rows, int64_t row);
 #if defined(__x86_64__)
 void quantize_row_avx2(const float* x, const Int8Rows& rows, int64_t row);
-void quantize_row_avx512(const float* x, const Int8Rows& rows, int64_t row);
+void quantize_row_vnni(const float* x, const Int8Rows& rows, int64_t row);
 #endif
 
 }  // namespace blockdraft::cpu

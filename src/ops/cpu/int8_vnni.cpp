@@ -73,7 +73,7 @@ void multiply_some(const LinearArgs& args, const Slice& slice, const std::byte* 
 
 }  // namespace
 
-void quantize_row_avx512(const float* x, const Int8Rows& rows, int64_t row) { quantize_row(x, rows, row); }
+void quantize_row_vnni(const float* x, const Int8Rows& rows, int64_t row) { quantize_row(x, rows, row); }
 
 // The rows of a block are nearly the same number in all blocks. A pack stays in the first- or second-level cache while
 // rows pass.

@@ -39,8 +39,6 @@ constexpr std::array<float, 256> kF8Values = [] {
 BLOCKDRAFT_TARGET_BEGIN("avx512bf16,avx512vbmi,avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")
 #include "ops/cpu/linear_kernel.h"
 #include "ops/cpu/simd_avx512.h"
-// After the structs that they use.
-#include "ops/cpu/linear_float_kernel.h"
 #include "ops/cpu/simd_avx512_bf16.h"
 
 namespace blockdraft::cpu {
@@ -102,7 +100,7 @@ void multiply_avx512_bf16(const LinearTask& task, const Slice& slice) {
     case DType::u8:
       return multiply_slice<Avx512Bf16, Nvfp4ToBf16>(task, slice);
     default:
-      return multiply_float<Avx512>(task, slice);
+      CHECK(false);
   }
 }
 

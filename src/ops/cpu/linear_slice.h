@@ -1,6 +1,7 @@
 // A task of linear(): some output features of one weight, for all rows. One function an instruction set.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "ops/cpu/int8_rows.h"
@@ -32,9 +33,17 @@ LinearTask prepare_linear(Context& context, const LinearArgs& args);
 MultiplySlice multiply_for(const Context& context, const LinearArgs& args, const WeightView& weight);
 
 inline constexpr int64_t kLineFeatures = 16;  // output features of a task come in these: a cache line of out
+static_assert(kLineFeatures % kPackFeatures == 0);
 
 // How many of a product's output features make a task.
 int64_t features_of_task(int64_t out_features, int num_threads);
+
+// For an op that has its own use for the products: a tile of them at a time, on the stack, in the first-level cache.
+inline constexpr int64_t kTileElements = 4096;
+inline int64_t features_of_tile(int64_t rows) {  // rows: 1 to 256
+  constexpr int64_t kMostFeatures = 512;
+  return std::min(kMostFeatures, kTileElements / rows / kLineFeatures * kLineFeatures);
+}
 
 // Writes the slice's columns of args.out as ops/linear.h says. The order of a sum depends on the function and on
 // in_features alone.
@@ -42,7 +51,7 @@ void multiply_portable(const LinearTask& task, const Slice& slice);
 #if defined(__x86_64__)
 void multiply_avx2(const LinearTask& task, const Slice& slice);
 void multiply_avx512(const LinearTask& task, const Slice& slice);
-// Takes x in BF16 for weights of takes_bf16.
+// Takes x in BF16; weights in BF16, FP8 and NVFP4.
 void multiply_avx512_bf16(const LinearTask& task, const Slice& slice);
 
 // bf16[0, padded) = values[0, count) to nearest even (subnormal numbers become zero), then zeros.
@@ -56,11 +65,6 @@ void multiply_int8_portable(const LinearTask& task, const Slice& slice);
 void multiply_int8_avx2(const LinearTask& task, const Slice& slice);
 void multiply_int8_vnni(const LinearTask& task, const Slice& slice);  // AVX-512 with VNNI
 #endif
-
-// Weights whose codes are BF16 exactly: each product in it is exact in float32.
-inline bool takes_bf16(const WeightView& weight) {
-  return weight.dtype == DType::bf16 || weight.dtype == DType::f8_e4m3 || weight.dtype == DType::u8;
-}
 
 inline constexpr int64_t kBf16Step = 64;  // columns that the BF16 kernels take at once; rows of BF16 are padded to it
 

@@ -11,6 +11,9 @@ namespace blockdraft::cpu {
 // Work below this many multiplications, a microsecond or two, is done faster than another thread is told about it.
 inline constexpr int64_t kElementsPerTask = 16384;
 
+// Numbers that are rounded to BF16 or int8 in the time of a multiplication.
+inline constexpr int64_t kRoundedAtOnce = 8;
+
 // Calls body(row) for each row. A row costs about as much as row_elements multiplications.
 template <class Body>
 void for_each_row(Context& context, int64_t rows, int64_t row_elements, const Body& body) {

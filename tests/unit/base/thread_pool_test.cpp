@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <numeric>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -119,18 +120,36 @@ TEST(ThreadPool, PinnedThreadsDoTheSame) {
   }
 }
 
+// A worker may run on its core only, if there are as many threads as cores.
+TEST(ThreadPool, WorkersStayOnTheirCores) {
+  const std::vector<Core> cores = available_cores();
+  if (cores.size() == 1) GTEST_SKIP() << "one core: a pool of one thread has no worker to pin";
+  ThreadPool pool(static_cast<int>(cores.size()), true);
+  std::vector<std::vector<Core>> seen(cores.size());
+  std::atomic<int> arrived = 0;
+  pool.parallel_for(static_cast<int64_t>(cores.size()), [&](int64_t, int thread) {
+    seen[static_cast<size_t>(thread)] = available_cores();
+    // Nobody takes two: each thread has one.
+    for (++arrived; arrived < static_cast<int>(cores.size());) std::this_thread::yield();
+  });
+  for (size_t thread = 1; thread < cores.size(); ++thread) {
+    EXPECT_EQ(seen[thread], std::vector<Core>{cores[thread]}) << "thread " << thread;
+  }
+  EXPECT_EQ(seen[0], cores) << "the calling thread is the caller's";
+}
+
 TEST(ThreadPool, PinningIsSwitchedByTheEnvironment) {
+  const char* set = std::getenv("BLOCKDRAFT_PIN_THREADS");
+  const std::string before = set == nullptr ? "" : set;  // empty is as good as not set
   const auto chosen = [](const char* value) {
     ::setenv("BLOCKDRAFT_PIN_THREADS", value, 1);
-    const auto pins = choose_thread_pinning();
-    ::unsetenv("BLOCKDRAFT_PIN_THREADS");
-    return pins;
+    return choose_thread_pinning();
   };
-  EXPECT_TRUE(choose_thread_pinning().value());
   EXPECT_TRUE(chosen("").value());
   EXPECT_TRUE(chosen("1").value());
   EXPECT_FALSE(chosen("0").value());
   EXPECT_EQ(chosen("no").error().message, "BLOCKDRAFT_PIN_THREADS is 'no', expected 0 or 1");
+  ::setenv("BLOCKDRAFT_PIN_THREADS", before.c_str(), 1);
 }
 
 }  // namespace

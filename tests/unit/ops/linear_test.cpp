@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include <gtest/gtest.h>
 
 #include "ops/activation.h"
+#include "ops/argmax.h"
+#include "ops/cpu/int8_rows.h"
+#include "ops/linear_argmax.h"
 #include "ops/linear_silu_mul.h"
 #include "support/op_context.h"
 #include "support/reference_ops.h"
@@ -214,8 +218,8 @@ TEST_P(LinearOfFormat, SiluMulIsTheTwoOpsToTheBit) {
   const StoredWeight up(generator, Format::bf16, 150, in_features);
   const std::array stack{gate.view(), up.view()};
   for (const int threads : {1, 3}) {
-    OpContext context(threads);
     for (const int64_t rows : {0, 1, 3, 16, 64, 300}) {
+      OpContext context(threads);
       const Matrix x = Matrix::random(generator, rows, in_features, in_features + 1);
       Matrix gate_up(rows, 300);
       Matrix expected(rows, 150);
@@ -226,6 +230,74 @@ TEST_P(LinearOfFormat, SiluMulIsTheTwoOpsToTheBit) {
       EXPECT_TRUE(same_bits(out, expected)) << rows << " rows, " << threads << " threads";
       EXPECT_TRUE(out.gaps_untouched());
       EXPECT_EQ(context->arena->used_bytes(), 0u);
+      EXPECT_LE(context->arena->peak_bytes(), linear_scratch_bytes(rows, in_features));
+    }
+  }
+}
+
+TEST_P(LinearOfFormat, ArgmaxIsTheTwoOpsToTheBit) {
+  std::mt19937 generator(15);
+  const int64_t in_features = columns_for(GetParam(), 48);
+  const StoredWeight weight(generator, GetParam(), 1501, in_features);
+  for (const int threads : {1, 3}) {
+    for (const int64_t rows : {0, 1, 9, 64, 70}) {
+      for (const int64_t num_choices : {1, 500, 1501}) {
+        OpContext context(threads);
+        const Matrix x = Matrix::random(generator, rows, in_features);
+        std::vector<int32_t> ids(static_cast<size_t>(rows)), expected = ids;
+        linear_argmax(context, {.ids = ids.data(), .x = x.view(), .weight = weight.view(), .num_choices = num_choices});
+        EXPECT_LE(context->arena->peak_bytes(), linear_argmax_scratch_bytes(rows, in_features));
+        argmax(context, expected.data(), run(context, x, weight.view()).view(), num_choices);
+        EXPECT_EQ(ids, expected) << rows << " rows, " << threads << " threads, " << num_choices << " choices";
+      }
+    }
+  }
+}
+
+// ops/cpu/int8_rows.h: what has no scale.
+TEST(Linear, Int8ActivationsThatAreNotFiniteOrTooSmall) {
+  std::mt19937 generator(16);
+  const StoredWeight weight(generator, Format::int8, 20, 96);
+  OpContext context;
+  for (const float special : {std::nanf(""), std::numeric_limits<float>::infinity(), 1e-40f}) {
+    Matrix x = Matrix::random(generator, 3, 96);
+    Matrix without = x;
+    x.row(1)[40] = special;
+    for (int64_t k = 32; k < 64; ++k) {
+      if (k != 40) x.row(1)[k] = 0;
+      without.row(1)[k] = 0;  // the other two groups alone
+    }
+    const Matrix out = run(context, x, weight.view());
+    const Matrix expected = run(context, without, weight.view());
+    for (int64_t n = 0; n < 20; ++n) {
+      EXPECT_EQ(out.row(0)[n], expected.row(0)[n]);
+      EXPECT_EQ(out.row(2)[n], expected.row(2)[n]);
+      if (special == 1e-40f) {
+        EXPECT_EQ(out.row(1)[n], expected.row(1)[n]);
+      } else {
+        EXPECT_TRUE(std::isnan(out.row(1)[n]));
+      }
+    }
+  }
+}
+
+TEST(Linear, Int8ActivationsHaveTheSameBitsWithEveryInstructionSet) {
+  std::mt19937 generator(17);
+  Matrix x = Matrix::random(generator, 5, 320);
+  for (int64_t k = 0; k < 32; ++k) x.row(2)[k] = 0;
+  x.row(3)[50] = std::nanf("");
+  OpContext portable(1, size_t{1} << 20, CpuIsa::portable);
+  const cpu::Int8Rows expected = cpu::quantize_rows(portable, x.view());
+  for (const CpuIsa isa : {CpuIsa::avx2, CpuIsa::avx512}) {
+    if (isa > best_cpu_isa()) continue;
+    OpContext context(1, size_t{1} << 20, isa);
+    const cpu::Int8Rows found = cpu::quantize_rows(context, x.view());
+    EXPECT_EQ(std::memcmp(found.codes, expected.codes, 5 * 320), 0) << name_of(isa);
+    EXPECT_EQ(std::memcmp(found.starts, expected.starts, 5 * 10 * sizeof(int32_t)), 0) << name_of(isa);
+    for (int64_t i = 0; i < 5 * 10; ++i) {
+      EXPECT_TRUE(found.scales[i] == expected.scales[i] ||
+                  (std::isnan(found.scales[i]) && std::isnan(expected.scales[i])))
+          << name_of(isa);
     }
   }
 }
@@ -324,6 +396,8 @@ TEST(LinearDeathTest, RefusesWhatCannotBe) {
   EXPECT_DEATH(linear(context, {.out = x.view(), .x = x.view(), .weights = {&weight.view(), 1}}), "overlap");
   Matrix narrow(2, 7);
   EXPECT_DEATH(linear(context, {.out = narrow.view(), .x = x.view(), .weights = {&weight.view(), 1}}), "columns");
+  EXPECT_DEATH(linear_silu_mul(context, {.out = x.view(), .x = x.view(), .gate = weight.view(), .up = weight.view()}),
+               "overlap");
 }
 
 }  // namespace

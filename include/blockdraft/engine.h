@@ -42,9 +42,11 @@ struct DraftWidth {
 // As many as the drafter was trained for.
 inline constexpr DraftWidth kTrainedWidth{DraftWidth::Kind::trained};
 // From cycle to cycle and sequence to sequence what promises most tokens a second, from none (plain decoding) to the
-// trained width: by the times that cycles take here, measured for about 0.1 s in the first call of each kind of
-// sampling and followed from then on, and by the drafts accepted of late. Widths depend on times and may differ from
-// run to run; the text does not. With ratio acceptance, whose texts depend on the width, it is refused.
+// trained width: by the times that cycles take here, measured in the first call of each kind of sampling and
+// followed from then on, and by the drafts accepted of late. That measurement takes about 0.1 s, or four cycles on at
+// most 64 positions of the prompt where these take longer; the call's first_token_s and total_s include it. Widths
+// depend on times and may differ from run to run; the text does not. With ratio acceptance, whose texts depend on the
+// width, it is refused.
 inline constexpr DraftWidth kAdaptiveWidth{DraftWidth::Kind::adaptive};
 
 // Cycles whose intermediate tensors are written to files, counted from 0 over all texts of an engine.
@@ -219,7 +221,8 @@ class Engine {
   // All requests, up to max_sequences at once; results in the order of the requests.
   Result<std::vector<Generation>> generate(std::span<const Request> requests, const OnPiece& on_piece = {});
 
-  // From the next call on: see EngineOptions. Without a drafter: mismatch.
+  // From the next call on: see EngineOptions. Without a drafter: mismatch. kAdaptiveWidth: out_of_memory for the taps
+  // that wait, which the memory plan has from then on.
   Status set_draft_tokens(DraftWidth draft_tokens);
 
   // What no drafter in order does, over all calls: drafts never or always accepted, mask ids only. A sentence each;

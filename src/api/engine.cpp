@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -208,13 +209,6 @@ Status Engine::State::check(const Request& request, size_t index) const {
   if (std::ranges::any_of(request.stop, &std::string::empty)) {
     return make_error(Code::invalid_argument, "request {}: a stop text is empty, expected one byte at least", index);
   }
-  if (info.adapts_width && request.acceptance == Acceptance::ratio && request.temperature >= kGreedyTemperature) {
-    return make_error(
-        Code::invalid_argument,
-        "request {}: acceptance is ratio, whose text depends on the width of every cycle, expected coupled "
-        "with draft_tokens auto",
-        index);
-  }
   return {};
 }
 
@@ -245,7 +239,7 @@ Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;
 Engine::~Engine() = default;
 
-Result<Engine> Engine::open(const EngineOptions& options) {
+Result<Engine> Engine::open(const EngineOptions& options) try {
   BLOCKDRAFT_TRY(check_limits(options.threads, options.max_sequences));
   BLOCKDRAFT_TRY(check_drafter_options(options));
   BLOCKDRAFT_ASSIGN(const CpuIsa isa, choose_cpu_isa(options.cpu_isa));
@@ -277,6 +271,9 @@ Result<Engine> Engine::open(const EngineOptions& options) {
     BLOCKDRAFT_TRY(engine.set_draft_tokens(options.draft_tokens));
   }
   return engine;
+} catch (const std::bad_alloc&) {
+  return make_error(Code::out_of_memory, "{}: no memory for the weights and {} sequences of {} positions",
+                    options.target.string(), options.max_sequences, options.max_positions);
 }
 
 Status Engine::set_draft_tokens(DraftWidth draft_tokens) {
@@ -285,6 +282,10 @@ Status Engine::set_draft_tokens(DraftWidth draft_tokens) {
     return make_error(Code::mismatch, "option draft_tokens is {}, but no drafter is open", name_of(draft_tokens));
   }
   BLOCKDRAFT_TRY(check_draft_tokens(draft_tokens, info.trained_width));
+  if (draft_tokens == kAdaptiveWidth) {
+    BLOCKDRAFT_TRY(state_->models.engine->reserve_backlog());
+    info.memory_plan = memory_plan(state_->models);
+  }
   info.adapts_width = draft_tokens.kind == DraftWidth::Kind::adaptive;
   info.draft_tokens = draft_tokens.kind == DraftWidth::Kind::count ? draft_tokens.count : info.trained_width;
   return {};
@@ -308,7 +309,7 @@ Result<std::vector<Generation>> Engine::generate(std::span<const Request> reques
   }
   Result<std::vector<TokenResult>> results = state_->models.engine->run(token_requests);
   state_->times = call_times(state_->models.engine->times());
-  state_->info.memory_plan = memory_plan(state_->models);  // the first request for ratio acceptance adds to it
+  state_->info.memory_plan = memory_plan(state_->models);  // grows with the first request for ratio acceptance
   if (!results) return results.error();
 
   std::vector<Generation> generations;

@@ -19,13 +19,12 @@ namespace blockdraft {
 
 // Where weights come from.
 struct WeightSource {
-  WeightSource(std::filesystem::path path, std::optional<uint64_t> seed = std::nullopt)  // NOLINT(*-explicit-*)
-      : folder(std::move(path)), random_seed(seed) {}
   std::filesystem::path folder;
-  std::optional<uint64_t> random_seed;  // none: out of the folder's files. Otherwise the folder must hold none
+  std::optional<uint64_t> random_seed = {};  // none: out of the folder's files. Otherwise the folder must hold none
 };
 
-// Owns the mappings of all shards; tensors point into them. Immutable after open, safe to read from several threads.
+// Owns the mappings of all shards; tensors point into them. Of files: immutable after open, safe to read from several
+// threads; of random tensors: the same as soon as nothing is asked of provide() any more.
 // Tensors are looked up over all shards: a weight and its scale may lie in different ones.
 class Checkpoint {
  public:

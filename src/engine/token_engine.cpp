@@ -75,6 +75,13 @@ Status TokenEngine::validate(const TokenRequest& request, size_t index) const {
   if (const Status status = check_sampling(request.sampling, options_.num_choices); !status) {
     return make_error(status.error().code, "request {}: {}", index, status.error().message);
   }
+  if (request.adapts_width && request.width > 0 && request.sampling.uses_ratio()) {
+    return make_error(
+        Code::invalid_argument,
+        "request {}: acceptance is ratio, whose text depends on the width of every cycle, expected coupled "
+        "with draft_tokens auto",
+        index);
+  }
   if (request.expects_acceptance && !request.sampling.draws()) {
     return make_error(Code::invalid_argument,
                       "request {}: temperature is {}, expected {} or more where the expected acceptance is asked for",
@@ -86,6 +93,12 @@ Status TokenEngine::validate(const TokenRequest& request, size_t index) const {
                       "coupled acceptance without it",
                       index, request.sampling.uses_ratio() ? "ratio acceptance" : "the expected acceptance");
   }
+  return {};
+}
+
+Status TokenEngine::reserve_backlog() {
+  BLOCKDRAFT_TRY(cycle_->reserve_backlog());
+  plan_.waiting_taps = cycle_->backlog_bytes();
   return {};
 }
 

@@ -49,10 +49,15 @@ class TokenEngine {
 
   // Decodes all requests, max_sequences at a time: one joins as soon as another has ended. Results are in the order
   // of the requests. Before the first text of adaptive width of each CostKind the costs of cycles are measured, on the
-  // beginning of its prompt, for about kProfileTime_s. Errors before anything is decoded: limit_exceeded,
-  // invalid_argument, mismatch (ratio acceptance of drafts without laws); afterwards: numeric, mismatch (a draft source
-  // that gives laws left one out).
+  // beginning of its prompt, for about kProfileTime_s or some cycles if these take longer. Errors before anything is
+  // decoded: limit_exceeded, invalid_argument, mismatch (ratio acceptance of drafts without laws), out_of_memory (for
+  // laws, and for taps that wait); afterwards, the measurement included: numeric, mismatch (a draft source that gives
+  // laws left one out).
   Result<std::vector<TokenResult>> run(std::span<const TokenRequest> requests);
+
+  // The memory that adaptive widths need, once: taps that wait (engine/tap_backlog.h). run() does it by itself.
+  // Errors: out_of_memory.
+  Status reserve_backlog();
 
   // For measurements (engine/accept_pattern.h).
   void set_accept_pattern(AcceptPattern pattern) { cycle_->set_accept_pattern(std::move(pattern)); }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "engine/tap_backlog.h"
 
 namespace blockdraft {
 namespace {
@@ -24,9 +25,6 @@ constexpr double kGainToStop = 1.005;
 
 constexpr double kLeastProbeCost = 0.02;  // of a cycle's time, even where a try promises to cost nothing
 constexpr double kMostSavedCycles = 16;
-
-// Context rows are made in passes of so many in plain decoding.
-constexpr int32_t kBacklogPass = 64;
 
 }  // namespace
 
@@ -90,7 +88,7 @@ void WidthPolicy::weigh_options(std::span<const WidthSeat> seats) {
     if (work.drafts > 0) {
       context_us = costs_.context_us(static_cast<int32_t>(std::lround(tokens)));
     } else {
-      context_us = tokens * costs_.context_us(kBacklogPass) / kBacklogPass;
+      context_us = tokens * costs_.context_us(TapBacklog::kRows) / TapBacklog::kRows;
     }
     options_.push_back({tokens, context_us + costs_.us(work)});
   }

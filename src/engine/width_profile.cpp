@@ -178,8 +178,7 @@ class TokenEngine::CostTrial {
 Status TokenEngine::prepare_widths(std::span<const TokenRequest> requests) {
   for (const TokenRequest& request : requests) {
     if (!request.adapts_width || request.width == 0) continue;
-    BLOCKDRAFT_TRY(cycle_->reserve_backlog());
-    plan_.waiting_taps = cycle_->backlog_bytes();
+    BLOCKDRAFT_TRY(reserve_backlog());
     if (cycle_->policy(cost_kind(request)) == nullptr) BLOCKDRAFT_TRY(measure_costs(request));
   }
   return {};

@@ -43,6 +43,7 @@ DrafterInfo describe(const DraftModel& model, const DrafterLimits& limits) {
           .max_sequences = limits.max_sequences,
           .max_positions = limits.max_positions,
           .mapped_bytes = static_cast<int64_t>(model.mapped_bytes()),
+          .packed_bytes = static_cast<int64_t>(model.converted_bytes()),
           .context_bytes = static_cast<int64_t>(model.state_bytes()),
           .warnings = config.warnings};
 }
@@ -253,7 +254,7 @@ Result<Drafter> Drafter::open(const std::filesystem::path& folder, const Drafter
       .max_positions = options.max_positions != 0
                            ? options.max_positions
                            : std::min(config.transformer.max_position_embeddings, kDefaultPositions)};
-  BLOCKDRAFT_ASSIGN(std::unique_ptr<DraftModel> model, DraftModel::load(folder, config, weights, limits));
+  BLOCKDRAFT_ASSIGN(std::unique_ptr<DraftModel> model, DraftModel::load({folder}, config, weights, limits));
   if (options.confidence_threshold > 0.0f) {
     BLOCKDRAFT_TRY(model->set_confidence_threshold(options.confidence_threshold));
   }

@@ -88,7 +88,7 @@ Result<std::vector<std::string>> read_prompts(const Options& options) {
 
 Result<std::unique_ptr<Target>> load(const Options& options, const std::string& format, ThreadPool& threads) {
   BLOCKDRAFT_ASSIGN(const TargetConfig config, read_target_config(options.target));
-  return load_target(std::filesystem::path(options.target), config,
+  return load_target({options.target}, config,
                      {.max_sequences = 1, .max_positions = kMaxPositions, .max_rows = kPrefillRows},
                      {.format = kFormats.at(format), .threads = &threads});
 }
@@ -158,6 +158,10 @@ int run(const Options& options) {
       "logits' standard deviation, {:.3f}), largest {:.3f}\n",
       options.weights, options.against, errors->positions, 100 * errors->agreement(), errors->error / n,
       100 * errors->error / errors->deviation, errors->deviation / n, errors->largest);
+  if (options.weights != options.against && errors->error == 0) {
+    fmt::print(stderr, "blockdraft-weight-error: no logit differs, so both were the same weights\n");
+    return 1;
+  }
   return errors->agreement() >= options.at_least ? 0 : 1;
 }
 
@@ -179,7 +183,7 @@ int main(int argc, char** argv) {
   app.add_option("--tokens", options.tokens, "Tokens after each prompt")->check(CLI::Range(0, 1024));
   app.add_option("--first", options.first, "Only so many prompts; 0: all");
   app.add_option("--at-least", options.at_least, "Exit 1 if a smaller part of the choices agrees");
-  app.add_option("--threads", options.threads, "0: one per core")->check(CLI::Range(0, 1024));
+  app.add_option("--threads", options.threads, "0: one per physical core")->check(CLI::Range(0, 1024));
   CLI11_PARSE(app, argc, argv);
   return blockdraft::golden::run(options);
 }

@@ -196,7 +196,7 @@ TEST(OracleDrafts, FieldFault2_AreWrongInTheOtherLayout) {
   const DrafterConfig misread = take(read_drafter_config(folder / "drafter", BlockLayout::in_place));
   EXPECT_EQ(misread.warnings.size(), 1u);
   Decoder decoder(folder / "target", one_sequence(14), [&](const Target& target) -> std::unique_ptr<DraftSource> {
-    return take(DraftModel::load(folder / "drafter", misread, tensors_of(target, kPeriod + 1),
+    return take(DraftModel::load({folder / "drafter"}, misread, tensors_of(target, kPeriod + 1),
                                  {.max_sequences = 1, .max_positions = 200}));
   });
   expect_no_draft_accepted(decoder, 14);

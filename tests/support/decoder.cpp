@@ -8,7 +8,7 @@ namespace blockdraft::test {
 
 std::unique_ptr<Target> open_target(const std::filesystem::path& folder, const TokenEngineOptions& options) {
   const TargetConfig config = take(read_target_config(folder));
-  return take(load_target(folder, config,
+  return take(load_target({folder}, config,
                           {.max_sequences = options.max_sequences,
                            .max_positions = options.max_positions,
                            .max_rows = max_target_rows(options.cycle_limits())}));
@@ -25,7 +25,7 @@ TargetWeights tensors_of(const Target& target, int64_t num_choices) {
 std::unique_ptr<DraftModel> open_drafter(const std::filesystem::path& folder, const Target& target,
                                          const TokenEngineOptions& options) {
   const DrafterConfig config = take(read_drafter_config(folder));
-  return take(DraftModel::load(folder, config, tensors_of(target, options.num_choices),
+  return take(DraftModel::load({folder}, config, tensors_of(target, options.num_choices),
                                {.max_sequences = options.max_sequences, .max_positions = options.max_positions}));
 }
 

@@ -179,8 +179,6 @@ TEST(Engine, TargetWeightsOfEveryFormatAreATargetOfTheirOwn) {
     // The head, 4160 rows of 384 columns, was BF16; the layers were FP8 already.
     if (format == WeightFormat::fp8) {
       EXPECT_EQ(owned, 4160 * (384 + 4));
-    }
-    if (format == WeightFormat::fp8) {
       EXPECT_EQ(read, stored - 4160 * (384 - 4));
     }
     if (format == WeightFormat::nvfp4) {

@@ -91,7 +91,7 @@ TEST(RandomCheckpoint, RefusesAFolderWithWeights) {
   write_safetensors(folder / "model.safetensors", {f32_tensor("w", {1}, {1})});
   expect_error(Checkpoint::open_source({folder.path(), 3}), Code::invalid_argument,
                {"model.safetensors", "no weights"});
-  const auto stored = Checkpoint::open_source(folder.path());
+  const auto stored = Checkpoint::open_source({folder.path()});
   ASSERT_TRUE(stored.ok()) << stored.error().message;
   EXPECT_TRUE(stored->provide("v", {1}).ok());
   EXPECT_EQ(stored->find("v"), nullptr) << "nothing is made up beside files";

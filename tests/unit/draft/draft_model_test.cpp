@@ -51,7 +51,7 @@ class Runner {
   explicit Runner(int64_t window = 0) : Runner(tiny_drafter({.window = window}, 9)) {}
 
   Result<std::unique_ptr<DraftModel>> load(int32_t max_sequences, int64_t num_choices) {
-    return DraftModel::load(folder_.path(), take(read_drafter_config(folder_.path())), tables_.tensors(num_choices),
+    return DraftModel::load({folder_.path()}, take(read_drafter_config(folder_.path())), tables_.tensors(num_choices),
                             {.max_sequences = max_sequences, .max_positions = 400});
   }
 
@@ -423,7 +423,7 @@ TEST(DraftModel, RefusesATargetThatItDoesNotFit) {
   const Tables tables;
   TargetWeights target = tables.tensors();
   target.num_hidden_layers = 5;
-  expect_error(DraftModel::load(folder.path(), config, target, {.max_positions = 64}), Code::mismatch,
+  expect_error(DraftModel::load({folder.path()}, config, target, {.max_positions = 64}), Code::mismatch,
                {"config.json", "decoder layers", "4", "5"});
 }
 

@@ -209,12 +209,15 @@ TEST(WidthPolicy, KeepsToTheRoomOfEachSequence) {
   const std::vector<WidthSeat> seats = {
       {.adaptive = &near_end, .most = 2}, {.adaptive = nullptr, .most = 3}, {.adaptive = &at_end, .most = 0}};
   std::vector<int32_t> widths(3);
+  int32_t widest = 0;
   for (int i = 0; i < 50; ++i) {
     policy.choose(seats, widths);
     EXPECT_LE(widths[0], 2);
     EXPECT_EQ(widths[1], 3);
     EXPECT_EQ(widths[2], 0);
+    widest = std::max(widest, widths[0]);
   }
+  EXPECT_EQ(widest, 2);  // its room is used
 }
 
 }  // namespace

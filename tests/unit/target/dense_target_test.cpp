@@ -35,7 +35,7 @@ class Runner {
  public:
   explicit Runner(const TinyTarget& shape = {}, int32_t max_sequences = 3, CpuIsa isa = isa_under_test()) : isa_(isa) {
     tiny_target(shape, 4).write(folder_.path());
-    target_ = take(load_target(folder_.path(), take(read_target_config(folder_.path())),
+    target_ = take(load_target({folder_.path()}, take(read_target_config(folder_.path())),
                                {.max_sequences = max_sequences, .max_positions = 80, .max_rows = 64}));
   }
 
@@ -173,7 +173,7 @@ class Qwen3Files : public testing::Test {
     files.write(folder_.path());
     auto config = read_target_config(folder_.path());
     if (!config) return config.error();
-    return load_target(folder_.path(), *config, {.max_positions = 16, .max_rows = 16});
+    return load_target({folder_.path()}, *config, {.max_positions = 16, .max_rows = 16});
   }
   TempDir folder_;
 };
@@ -240,7 +240,7 @@ TEST_F(Qwen3Files, OtherArchitecturesAreRefused) {
   tiny_target({}, 4).write(folder_.path());
   TargetConfig config = take(read_target_config(folder_.path()));
   config.architecture = "GPT2LMHeadModel";
-  expect_error(load_target(folder_.path(), config, {.max_positions = 16, .max_rows = 16}), Code::unsupported,
+  expect_error(load_target({folder_.path()}, config, {.max_positions = 16, .max_rows = 16}), Code::unsupported,
                {"config.json", "GPT2LMHeadModel", "Qwen3ForCausalLM"});
 }
 

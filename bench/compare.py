@@ -64,8 +64,13 @@ class Side:
         source = Path(self.what)
         if not source.is_dir():
             source = self.worktree = self.work / "source"
-            check_out(self.what, source)
-        return build(source, self.work / "build")
+        try:
+            if self.worktree is not None:
+                check_out(self.what, source)
+            return build(source, self.work / "build")
+        except BaseException:
+            self.__exit__()
+            raise
 
     def __exit__(self, *_):
         if self.worktree is not None:
@@ -80,7 +85,7 @@ def times_of(program, names, seconds):
     if done.returncode != 0 or not done.stdout.strip():
         sys.exit(f"compare.py: {program} failed: {done.stderr.strip()[-2000:]}")
     def time(run):
-        several = re.search(r"threads:(?!1\b)", run["name"]) is not None
+        several = "real_time" in run["name"] or re.search(r"threads:(?!1\b)", run["name"]) is not None
         return run["real_time" if several else "cpu_time"] * MICROSECONDS[run["time_unit"]]
     return {run["name"]: time(run)
             for run in json.loads(done.stdout)["benchmarks"] if run.get("run_type") == "iteration"}

@@ -216,7 +216,11 @@ def load_goal(times):
 
 def goals(bench, times):
     def of_times(goal):
-        return lambda _: goal(times)
+        def measure(_):
+            if isinstance(times, Exception):
+                raise Failure(str(times))
+            return goal(times)
+        return measure
     rows = [
         ("decode, 1 row, 0.6B BF16", ">= 90 % of the read bandwidth", decode_goal),
         (f"verify {', '.join(map(str, VERIFY_ROWS))} rows, 0.6B BF16", "<= 1.15 x T(w)", floor_goal("verify", 1.15)),
@@ -269,8 +273,9 @@ def machine(bench, flags):
                             check=True).stdout.strip()
     results = [result for runs in bench.found.values() for result in runs if not isinstance(result, Failure)]
     used = f"{results[0]['threads']} threads, {results[0]['cpu_isa']}" if results else "no run succeeded"
+    runs = "single runs" if flags.runs == 1 else f"medians of {flags.runs} runs"
     load = os.getloadavg()[0]
-    return (f"{model}, {used}; commit {commit}; medians of {flags.runs} runs; load average at the end {load:.1f} "
+    return (f"{model}, {used}; commit {commit}; {runs}; load average at the end {load:.1f} "
             f"(above the number of threads, other work took part of the machine)")
 
 
@@ -301,7 +306,10 @@ def main():
     for _ in range(flags.runs):
         run_demo(bench)
         run_large(bench)
-    times = startup.measure(str(bench.program), repeats=max(3, flags.runs))
+    try:
+        times = startup.measure(str(bench.program), repeats=max(3, flags.runs))
+    except (OSError, subprocess.CalledProcessError) as reason:
+        times = reason
     text = markdown(goals(bench, times), machine(bench, flags))
     if flags.write:
         write(text)

@@ -25,7 +25,7 @@ LAYERS = 12
 
 
 def sizes(gigabytes, bytes_of_weight):
-    """Hidden size and the rest of a model whose linear weights take about so many bytes."""
+    """Hidden size of a model whose linear weights take about so many bytes."""
     hidden = 64
     while linear_weights(hidden + 64) * bytes_of_weight <= gigabytes * 1e9:
         hidden += 64

@@ -30,13 +30,15 @@ prefill (the target reads the prompt), decode (its pass in plain decoding), cont
 accepted), propose (the drafter's pass), verify (the target's pass over anchor and drafts), accept. Hand-offs are
 loops given to all threads, each of which costs microseconds of waiting. A part's time is that of the cycles with its
 most common number of rows. Its floor is the larger of two times: moving its bytes (weights once, K/V of the context)
-at the bandwidth, and multiplying and adding (attention not counted) at the peak; both are measured in this run with
-the same threads, the bandwidth over as many bytes as a whole cycle reads.
+at the bandwidth, and multiplying and adding (attention not counted) at the peak of the instructions for float weights;
+both are measured in this run with the same threads, the bandwidth over as many bytes as a whole cycle reads.
 
 With --json: the figures of the widest run (context_us, propose_us, verify_us, accept_us, propose_bytes,
-verify_bytes, parts, acceptance_by_position, acceptance_by_depth, ...), decode_us and plain_parts (prefill and decode
-of plain decoding), reads, peak_gflops, ready_ms, device, threads, cpu_isa, accept_pattern (null, or
-what was given: acceptance is then not real), and runs: one entry for each number of drafts (width: it, or "auto").
+verify_bytes, hand_offs, parts, acceptance_by_position, acceptance_by_depth, ...), decode_us, decode_hand_offs and
+plain_parts (prefill and decode of plain decoding), reads, peak_gflops, ready_ms, device, threads, cpu_isa,
+accept_pattern (null, or what was given: acceptance is then not real), and runs: one entry for each number of drafts
+(width: it, or "auto"). A part: part, rows, us, bytes, flops, gb_per_s, gflops, read_percent, floor_us, times_floor,
+floor_percent, limit. What has the name of a part in front (verify_us) is in parts, too.
 
 Example:
   blockdraft bench --target demo/pycode-14m --drafter demo/pycode-14m-dflash --prompts demo/prompts.jsonl \
@@ -68,12 +70,13 @@ Result<int32_t> parse_width(std::string_view item, int32_t trained_width) {
                     "--widths: '{}' is neither 'trained' nor 'auto' nor a whole number from 1 to {}", item, kMaxWidth);
 }
 
-// Auto first, then rising, each once. Of the default list those that the drafter can do; of a given list all must be
-// possible.
-Result<std::vector<int32_t>> parse_widths(const std::string& list, int32_t trained_width) {
+// Auto first, then rising, each once. Of the default list what drafter and acceptance allow; of a given list all must
+// be possible.
+Result<std::vector<int32_t>> parse_widths(const std::string& list, int32_t trained_width, bool may_adapt) {
   std::vector<int32_t> widths;
   for (const std::string_view item : split_at_commas(list)) {
     BLOCKDRAFT_ASSIGN(const int32_t width, parse_width(item, trained_width));
+    if (width == BenchSeries::kAuto && !may_adapt && list == kDefaultWidths) continue;
     if (width <= trained_width) {
       widths.push_back(width);
     } else if (list != kDefaultWidths) {
@@ -172,7 +175,10 @@ Result<BenchResult> measure(Engines& engines, const PromptBatch& all, const Benc
   result.rounds = flags.repeats;
   result.ready_ms = engines.ready_ms;
   result.accept_pattern = flags.accept_pattern;
-  BLOCKDRAFT_ASSIGN(const std::vector<int32_t> widths, parse_widths(flags.widths, result.info.trained_width));
+  // With ratio acceptance the text depends on the width, so that none adapts.
+  const bool may_adapt = flags.text.acceptance != Acceptance::ratio || flags.text.temperature < kGreedyTemperature;
+  BLOCKDRAFT_ASSIGN(const std::vector<int32_t> widths,
+                    parse_widths(flags.widths, result.info.trained_width, may_adapt));
   for (const int32_t width : widths) result.drafted.emplace_back(width);
   BLOCKDRAFT_TRY(run_rounds(engines, all, flags.repeats, result));
   BLOCKDRAFT_TRY(check_cycles(result));

@@ -199,6 +199,11 @@ double median_accept_us(const PartSamples& samples) {
 
 const char* limit_name(const PassFloor& floor) { return floor.arithmetic_bound() ? "arithmetic" : "memory"; }
 
+double Part::floor_percent(const MachineLimits& limits) const {
+  const double times = times_floor(limits);
+  return times > 0 ? 100 / times : 0;
+}
+
 std::vector<TableRow> part_heading() {
   return {{"drafts", "part", "rows", "time", "moved", "", "of read", "", "floor", "time /", "limited by"},
           {"", "", "", "us", "MB", "GB/s", "bandwidth", "GFLOP/s", "us", "floor", ""}};
@@ -221,7 +226,6 @@ TableRow part_row(const std::string& series, const Part& part, const MachineLimi
 
 Json json_part(const Part& part, const MachineLimits& limits) {
   const PassFloor floor = part.floor(limits);
-  const double times_floor = part.times_floor(limits);
   return {{"part", part.name},
           {"rows", part.rows},
           {"us", part.us},
@@ -231,8 +235,8 @@ Json json_part(const Part& part, const MachineLimits& limits) {
           {"gflops", part.gflops()},
           {"read_percent", part.read_percent(limits)},
           {"floor_us", floor.seconds() * 1e6},
-          {"times_floor", times_floor},
-          {"floor_percent", times_floor > 0 ? 100 / times_floor : 0},
+          {"times_floor", part.times_floor(limits)},
+          {"floor_percent", part.floor_percent(limits)},
           {"limit", limit_name(floor)}};
 }
 

@@ -50,7 +50,8 @@ struct Part {
   double gflops() const { return rate(flops); }
   double read_percent(const MachineLimits& limits) const;
   PassFloor floor(const MachineLimits& limits) const;
-  double times_floor(const MachineLimits& limits) const;  // 1: as fast as the machine allows
+  double times_floor(const MachineLimits& limits) const;    // 1: as fast as the machine allows
+  double floor_percent(const MachineLimits& limits) const;  // 100: as fast as the machine allows
 
  private:
   double rate(int64_t amount) const { return us > 0 ? static_cast<double>(amount) * 1e-3 / us : 0; }

@@ -110,7 +110,7 @@ Json json_run(const BenchSeries& series, const Figures& figures, const BenchResu
           {"verify_gb_per_s", verify.gb_per_s()},
           {"verify_gflops", verify.gflops()},
           {"verify_floor_us", verify.floor(limits).seconds() * 1e6},
-          {"floor_percent", 100 / verify.times_floor(limits)},
+          {"floor_percent", verify.floor_percent(limits)},
           {"limit", limit_name(verify.floor(limits))},
           {"parts", json_parts(figures, limits)}};
 }
@@ -178,7 +178,7 @@ Json json_bench(const BenchResult& result, const MachineLimits& limits, const st
   json["decode_hand_offs"] = result.plain.parts.hand_offs_of_cycle();
   json["decode_bytes"] = decode.bytes;
   json["decode_floor_us"] = decode.floor(limits).seconds() * 1e6;
-  json["decode_floor_percent"] = 100 / decode.times_floor(limits);
+  json["decode_floor_percent"] = decode.floor_percent(limits);
   json["decode_limit"] = limit_name(decode.floor(limits));
   json["read_gb_per_s"] = limits.reads.front().bytes_per_s * 1e-9;
   json["read_buffer_bytes"] = limits.reads.front().buffer_bytes;

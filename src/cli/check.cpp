@@ -29,7 +29,7 @@ what was streamed. Exit status 1 if anything differs. Speeds include the prompts
 
 With --json: prompts, tokens (compared), mismatches (prompts that differ), first_divergence (null, or prompt, token,
 plain_id, drafted_id, plain_text, drafted_text), acceptance_length (tokens a pass of the target where as many tokens
-were drafted as asked for), acceptance_length_all (over all passes), acceptance_by_position (share of the verified
+were drafted as asked for, with auto all), acceptance_length_all (over all passes), acceptance_by_position (share of the verified
 first, second, ... drafts that were accepted), acceptance_by_depth (acceptance_length by the position that drafting
 began at: first_position, last_position, cycles, acceptance_length), plain_tokens_per_s, drafted_tokens_per_s, speedup;
 with --acceptance-theory also acceptance_theory (of coupled and ratio: observed and allowed).

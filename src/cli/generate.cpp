@@ -25,7 +25,7 @@ one after the other, each under a line with its id. With --max-sequences above 1
 
 With --json, one object a prompt: id, text, ids, finish_reason (stop or length), prompt_tokens,
 completion_tokens, cycles (passes of the target after the prompt's), acceptance_length (tokens a pass where as
-many tokens were drafted as asked for), acceptance_length_all (over all passes), acceptance_by_position (share of
+many tokens were drafted as asked for, with auto all), acceptance_length_all (over all passes), acceptance_by_position (share of
 the verified first, second, ... drafts that were accepted), acceptance_by_depth (acceptance_length by the position
 that drafting began at: first_position, last_position, cycles, acceptance_length), tokens_per_s (of the call, which
 all prompts share if --max-sequences is above 1), first_token_s, total_s, memory.

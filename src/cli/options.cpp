@@ -49,7 +49,10 @@ void add_common_flags(CLI::App& app, CommonFlags& flags) {
       ->type_name("cpu|cuda[:N]")
       ->capture_default_str()
       ->group(kCommon);
-  app.add_option("--threads", flags.threads, "Threads to compute with; 0: one for each physical core")
+  app.add_option(
+         "--threads", flags.threads,
+         "Threads to compute with; 0: one for each physical core. As many as cores stay each on its core, unless "
+         "BLOCKDRAFT_PIN_THREADS is 0")
       ->type_name("N")
       ->check(range_check(0, kMaxThreads))
       ->capture_default_str()
@@ -75,19 +78,19 @@ void add_model_flags(CLI::App& app, ModelFlags& flags, DrafterFlag drafter) {
   app.add_option(
          "--cpu-isa", flags.cpu_isa,
          "Kernels to use: portable, avx2, avx512 or avx512_bf16; default: BLOCKDRAFT_CPU_ISA, or the last of these "
-         "that the processor has")
+         "that the processor has. Other kernels may write other texts")
       ->type_name("NAME")
       ->check(not_empty())
       ->group(kModels);
-  CLI::Option* option = app.add_option("--drafter", flags.drafter,
-                                       drafter == DrafterFlag::required
-                                           ? "Folder of the drafter trained for the target"
-                                           : "Folder of the drafter trained for the target; none: plain decoding");
   add_choice<WeightFormat>(app, "--target-weights", flags.target_weights,
                            "What the target's linear weights and its head become in memory; not given: they stay as "
                            "stored. Other weights write other texts",
                            weight_formats())
       ->group(kModels);
+  CLI::Option* option = app.add_option("--drafter", flags.drafter,
+                                       drafter == DrafterFlag::required
+                                           ? "Folder of the drafter trained for the target"
+                                           : "Folder of the drafter trained for the target; none: plain decoding");
   option->type_name("DIR")->required(drafter == DrafterFlag::required)->check(folder_check())->group(kModels);
   add_drafter_flags(app, flags);
   add_limit_flags(app, flags);

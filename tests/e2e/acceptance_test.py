@@ -31,7 +31,8 @@ def main() -> int:
     expected = recorded["humaneval60_acceptance_length"][arguments.drafter]
     as_recorded = decode(arguments, golden, recorded_numbers())
     by_default = decode(arguments, golden, [])
-    return 0 if holds(as_recorded, expected, ALLOWED) and holds(by_default, expected, ALLOWED_BY_DEFAULT) else 1
+    both = [holds(as_recorded, expected, ALLOWED), holds(by_default, expected, ALLOWED_BY_DEFAULT)]
+    return 0 if all(both) else 1
 
 
 def decode(arguments, golden, flags):

@@ -321,6 +321,13 @@ class Bench(Case):
             self.assertGreater(entry["floor_percent"], 0)
         self.assertIn(b"is limited by", done.stderr)
 
+    def test_the_default_widths_are_those_that_the_acceptance_allows(self):
+        ratio = ["--temperature", 1, "--acceptance", "ratio"]
+        (found,) = objects(self.ok("bench", *PAIR, "--prompt", "x", "--max-tokens", 6, "--repeats", 1, "--json",
+                                   *ratio).stdout)
+        self.assertEqual([entry["width"] for entry in found["runs"]], [1, 2, 3, 4, 5, 7])
+        self.refused(2, "expected coupled", "bench", *PAIR, "--prompt", "x", "--widths", "auto", *ratio, report=True)
+
     def test_table(self):
         text = self.ok("bench", *PAIR, "--prompt", "x", "--max-tokens", 8, "--widths", "1", "--repeats", 1,
                        "--stats").stdout.decode()

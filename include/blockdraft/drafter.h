@@ -86,7 +86,7 @@ struct DrafterInfo {
   int32_t max_sequences = 0;
   int64_t max_positions = 0;
   int64_t mapped_bytes = 0;   // weights, mapped from their files
-  int64_t packed_bytes = 0;   // int8 weights, in memory in the order that products read
+  int64_t packed_bytes = 0;   // weights in memory in the order that products read
   int64_t context_bytes = 0;  // K/V of all sequences
   int64_t scratch_bytes = 0;
   int64_t law_bytes = 0;              // laws of drafts: allocated by the first query that wants them, 0 before

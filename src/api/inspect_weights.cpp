@@ -100,6 +100,8 @@ Result<std::shared_ptr<const Checkpoint>> open_headers(const std::filesystem::pa
 Status inspect_target_weights(const std::filesystem::path& folder, const TargetConfig& config, FolderReport& report) {
   BLOCKDRAFT_ASSIGN(auto checkpoint, open_headers(folder));
   WeightStore store(std::move(checkpoint), "", WeightValues::unread);
+  BLOCKDRAFT_ASSIGN(const CpuIsa isa, choose_cpu_isa());
+  store.convert_at_load({.isa = isa});
   BLOCKDRAFT_TRY(check_target_tensors(store, config));
   sum_up(store, report);
   return {};
@@ -110,6 +112,8 @@ Result<DrafterWeights> inspect_drafter_weights(const std::filesystem::path& fold
   BLOCKDRAFT_ASSIGN(auto checkpoint, open_headers(folder));
   BLOCKDRAFT_ASSIGN(std::string prefix, find_prefix(*checkpoint));
   WeightStore store(std::move(checkpoint), std::move(prefix), WeightValues::unread);
+  BLOCKDRAFT_ASSIGN(const CpuIsa isa, choose_cpu_isa());
+  store.convert_at_load({.isa = isa});
   BLOCKDRAFT_ASSIGN(DrafterWeights weights, load_drafter_weights(store, config));
   sum_up(store, report);
   return weights;

@@ -4,6 +4,9 @@
 #include <system_error>
 #include <utility>
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "base/error.h"
 #include "base/json.h"
 #include "checkpoint/config_reader.h"
@@ -202,5 +205,14 @@ size_t Checkpoint::data_bytes() const {
 }
 
 bool Checkpoint::has_data() const { return std::ranges::all_of(files_, &SafetensorsFile::has_data); }
+
+void Checkpoint::expect_no_reads(const std::byte* data, size_t size_bytes) const {
+  if (random_ != nullptr) return;
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = (reinterpret_cast<uintptr_t>(data) + page - 1) / page * page;
+  const auto end = (reinterpret_cast<uintptr_t>(data) + size_bytes) / page * page;
+  // Advice on a mapping that nobody writes: at worst, memory stays in use.
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
 
 }  // namespace blockdraft

@@ -1,6 +1,7 @@
 // The weights of a model folder: model.safetensors, the shards of model.safetensors.index.json, or random ones.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -54,6 +55,10 @@ class Checkpoint {
   size_t mapped_bytes() const;                       // all shards together; of random tensors, their memory
   size_t data_bytes() const;                         // of those, tensor data; less than the tensors have if cut short
   bool has_data() const;                             // of all tensors
+
+  // Of a file: the system may take back the memory of this part of it, which stays readable but is not expected to be
+  // read again. Of random tensors: nothing.
+  void expect_no_reads(const std::byte* data, size_t size_bytes) const;
 
  private:
   Checkpoint() = default;

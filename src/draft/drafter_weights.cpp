@@ -48,7 +48,9 @@ Status load_vocabulary(WeightStore& store, const DrafterConfig& config, DrafterW
   }
   const bool reduced = config.draft_vocab_size < transformer.vocab_size;
   if (reduced || store.has_matrix("lm_head")) {
-    BLOCKDRAFT_ASSIGN(weights.lm_head, store.matrix("lm_head", config.draft_vocab_size, transformer.hidden_size));
+    BLOCKDRAFT_ASSIGN(const WeightView head,
+                      store.matrix("lm_head", config.draft_vocab_size, transformer.hidden_size));
+    BLOCKDRAFT_ASSIGN(weights.lm_head, store.packed(head));
   }
   if (reduced || store.has("d2t")) {
     BLOCKDRAFT_ASSIGN(const StoredTensor* d2t, store.raw("d2t"));

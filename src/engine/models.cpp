@@ -47,7 +47,7 @@ Result<Models> open_models(const TargetConfig& config, const ModelOptions& optio
                                                {.max_sequences = options.max_sequences,
                                                 .max_positions = options.max_positions,
                                                 .max_rows = max_target_rows(engine_options.cycle_limits())},
-                                               {.format = options.target_format, .threads = &threads}));
+                                               {.format = options.target_format, .isa = options.isa, .threads = &threads}));
   if (drafter_config) {
     const TargetWeights tensors{.embed_tokens = models.target->embed_tokens(),
                                 .lm_head = models.target->lm_head(),
@@ -57,7 +57,7 @@ Result<Models> open_models(const TargetConfig& config, const ModelOptions& optio
     BLOCKDRAFT_ASSIGN(models.drafter,
                       DraftModel::load({options.drafter, drafter_seed(options)}, *drafter_config, tensors,
                                        {.max_sequences = options.max_sequences, .max_positions = options.max_positions},
-                                       {.format = options.weight_format, .threads = &threads}));
+                                       {.format = options.weight_format, .isa = options.isa, .threads = &threads}));
     if (options.confidence_threshold > 0.0f) {
       BLOCKDRAFT_TRY(models.drafter->set_confidence_threshold(options.confidence_threshold));
     }

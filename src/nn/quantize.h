@@ -44,7 +44,7 @@ struct QuantizedMatrix {
   std::vector<uint8_t> codes;
   std::vector<float> row_scales;      // FP8
   std::vector<uint8_t> group_scales;  // NVFP4
-  Buffer pack;                        // int8: codes and scales (nn/quantize_int8.h)
+  Buffer pack;                        // int8: codes and scales; other formats: codes (nn/weight_packs.h)
 
   size_t size_bytes() const {
     return codes.size() + row_scales.size() * sizeof(float) + group_scales.size() + pack.size_bytes();

@@ -4,11 +4,10 @@
 #include <cstring>
 #include <vector>
 
-#include <sys/mman.h>
-
 #include "base/check.h"
 #include "base/error.h"
 #include "nn/row_tasks.h"
+#include "nn/weight_packs.h"
 #include "tensor/codec.h"
 #include "tensor/int8_pack.h"
 
@@ -28,10 +27,7 @@ Result<QuantizedMatrix> empty_matrix(int64_t out_features, int64_t in_features) 
   CHECK(in_features % kInt8Group == 0);
   QuantizedMatrix matrix;
   BLOCKDRAFT_ASSIGN(matrix.pack,
-                    Buffer::allocate(static_cast<size_t>(int8_bytes(out_features, in_features)), "an int8 weight"));
-  // What is read once a pass, front to back, is read faster on large pages (docs/performance.md). Advice: where the
-  // system has none, the small ones do.
-  ::madvise(matrix.pack.data(), matrix.pack.size_bytes(), MADV_HUGEPAGE);
+                    allocate_packs(static_cast<size_t>(int8_bytes(out_features, in_features)), "an int8 weight"));
   matrix.view = {.data = static_cast<const std::byte*>(matrix.pack.data()),
                  .dtype = DType::i8,
                  .out_features = out_features,

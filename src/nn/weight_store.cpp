@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -10,24 +11,28 @@
 #include "base/unwatched.h"
 #include "nn/quantize_int8.h"
 #include "nn/row_tasks.h"
+#include "nn/weight_packs.h"
 #include "tensor/codec.h"
 
 namespace blockdraft {
 namespace {
 
-// Looks at many codes before it branches, so that it compiles to vector operations: every FP8 weight passes here.
-BLOCKDRAFT_UNWATCHED bool has_nan_code(const StoredTensor& tensor) {
-  constexpr size_t kBlock = 1 << 14;
-  for (size_t first = 0; first < tensor.size_bytes; first += kBlock) {
-    const std::byte* codes = tensor.data + first;
-    const size_t count = std::min(kBlock, tensor.size_bytes - first);
-    uint8_t found = 0;
-    for (size_t i = 0; i < count; ++i) {
-      found |= static_cast<uint8_t>((std::to_integer<uint8_t>(codes[i]) & 0x7f) == 0x7f);
-    }
-    if (found != 0) return true;
-  }
-  return false;
+// Does not branch, so that it compiles to vector operations: every FP8 weight passes here.
+BLOCKDRAFT_UNWATCHED bool has_nan_code(std::span<const std::byte> codes) {
+  uint8_t found = 0;
+  for (const std::byte code : codes) found |= static_cast<uint8_t>((std::to_integer<uint8_t>(code) & 0x7f) == 0x7f);
+  return found != 0;
+}
+
+bool has_nan_code(const StoredTensor& tensor, ThreadPool* threads) {
+  constexpr size_t kBlock = 1 << 18;
+  const std::span bytes(tensor.data, tensor.size_bytes);
+  std::atomic<bool> found{false};
+  for_each_task(threads, static_cast<int64_t>((bytes.size() + kBlock - 1) / kBlock), [&](int64_t block) {
+    const size_t first = static_cast<size_t>(block) * kBlock;
+    if (has_nan_code(bytes.subspan(first, std::min(kBlock, bytes.size() - first)))) found = true;
+  });
+  return found;
 }
 
 float element(const StoredTensor& tensor, size_t index) {
@@ -174,10 +179,11 @@ Result<WeightView> WeightStore::stored_matrix(const std::string& name, int64_t o
   BLOCKDRAFT_ASSIGN(const WeightTensors tensors, find_weight(*checkpoint_, name));
   for (const std::string& ignored : tensors.ignored) used_.insert(ignored);
   BLOCKDRAFT_ASSIGN(const WeightView weight, view_of(tensors, out_features, in_features));
-  if (!is_quantizable(name) || !is_to_convert(weight)) return weight;
+  if (!is_quantizable(name)) return weight;
+  if (!is_to_convert(weight)) return packed(weight);
   BLOCKDRAFT_ASSIGN(const WeightView result, converted(tensors.codes, weight));
   if (weight.dtype == DType::i8) drop(weight);
-  return result;
+  return packed(result);
 }
 
 bool WeightStore::is_to_convert(const WeightView& weight) const {
@@ -185,9 +191,35 @@ bool WeightStore::is_to_convert(const WeightView& weight) const {
 }
 
 Result<WeightView> WeightStore::as_loaded(std::string_view name, const WeightView& weight) {
-  if (!is_to_convert(weight)) return weight;
+  if (!is_to_convert(weight)) return packed(weight);
   BLOCKDRAFT_ASSIGN(const WeightTensors tensors, find_weight(*checkpoint_, full_name(name) + ".weight"));
-  return converted(tensors.codes, weight);
+  BLOCKDRAFT_ASSIGN(const WeightView result, converted(tensors.codes, weight));
+  return packed(result);
+}
+
+// Codes that were converted before are replaced; those in a file stay there, whoever else uses them.
+Result<WeightView> WeightStore::packed(const WeightView& weight) {
+  if (!wants_packs(loading_.isa, weight)) return weight;
+  WeightView view = weight;
+  view.is_packed = true;
+  if (!reads_values()) {
+    converted_bytes_ += static_cast<size_t>(dword_packs_bytes(weight.dtype, weight.out_features, weight.in_features));
+    return view;
+  }
+  BLOCKDRAFT_ASSIGN(Buffer packs, pack_dwords(weight, loading_.threads));
+  QuantizedMatrix* matrix = find_converted(weight);
+  if (matrix == nullptr) {
+    checkpoint_->expect_no_reads(weight.data, static_cast<size_t>(weight.row_bytes() * weight.out_features));
+    matrix = &converted_.emplace_back();
+  } else {
+    converted_bytes_ -= matrix->size_bytes();
+    matrix->codes = {};
+  }
+  view.data = static_cast<const std::byte*>(packs.data());
+  matrix->pack = std::move(packs);
+  matrix->view = view;
+  converted_bytes_ += matrix->size_bytes();
+  return view;
 }
 
 Result<WeightView> WeightStore::view_of(const WeightTensors& tensors, int64_t out_features, int64_t in_features) {
@@ -248,6 +280,12 @@ void WeightStore::drop(const WeightView& weight) {
   CHECK(matrix != converted_.end());
   converted_bytes_ -= matrix->size_bytes();
   converted_.erase(matrix);
+}
+
+// Null for a weight whose bytes are not ours.
+QuantizedMatrix* WeightStore::find_converted(const WeightView& weight) {
+  const auto matrix = std::ranges::find(converted_, weight.data, [](const QuantizedMatrix& m) { return m.view.data; });
+  return matrix == converted_.end() ? nullptr : &*matrix;
 }
 
 Result<WeightView> WeightStore::int8_matrix(const WeightTensors& tensors, int64_t out_features, int64_t in_features) {
@@ -311,7 +349,7 @@ Result<WeightView> WeightStore::nvfp4_matrix(const WeightTensors& tensors, int64
 Result<const StoredTensor*> WeightStore::codes(const std::string& name, const Shape& shape) {
   BLOCKDRAFT_ASSIGN(const StoredTensor* tensor, checkpoint_->require(name, shape));
   used_.insert(name);
-  if (reads_values() && tensor->dtype == DType::f8_e4m3 && has_nan_code(*tensor)) {
+  if (reads_values() && tensor->dtype == DType::f8_e4m3 && has_nan_code(*tensor, loading_.threads)) {
     return make_error(Code::corrupt_file, "{}: tensor '{}' holds an FP8 code for NaN", checkpoint_->file_of(name),
                       name);
   }

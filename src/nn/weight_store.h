@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/cpu_isa.h"
 #include "blockdraft/result.h"
 #include "checkpoint/checkpoint.h"
 #include "nn/quantize.h"
@@ -31,6 +32,7 @@ enum class LoadFormat {
 // How weights are loaded.
 struct WeightLoading {
   LoadFormat format = LoadFormat::stored;  // of linear weights, in memory
+  CpuIsa isa = CpuIsa::portable;           // of the products: where it is faster, they get packs (nn/weight_packs.h)
   ThreadPool* threads = nullptr;           // convert and pack, while loading lasts; null: only the calling thread
 };
 
@@ -46,8 +48,9 @@ struct StoredWeight {
   int64_t size_bytes = 0;  // scales included
 };
 
-// Matrices stay where they are mapped, but for int8 ones, which are put into the order that products read; norm
-// weights, biases and scales become float32 of our own (they are small). The format of a matrix is decided per tensor
+// Matrices stay where they are mapped, but for those that are put into the order that products read: int8 ones, and
+// linear weights in BF16 and FP8 where WeightLoading::isa wants that. Norm weights, biases and scales become float32 of
+// our own (they are small). The format of a matrix is decided per tensor
 // from its companions (nn/weight_formats.h); each keeps its own scales. Immutable once loading is done.
 class WeightStore {
  public:
@@ -60,8 +63,11 @@ class WeightStore {
   // value that is not finite, or not in BF16.
   void convert_at_load(LoadFormat format) { loading_.format = format; }
   void convert_at_load(const WeightLoading& loading) { loading_ = loading; }
-  // A loaded weight in that format, if it is to be converted whatever its name is: a head.
+  // A loaded weight in that format, if it is to be converted whatever its name is: a head. Packed as linear weights
+  // are.
   Result<WeightView> as_loaded(std::string_view name, const WeightView& weight);
+  // A loaded weight, packed as linear weights are.
+  Result<WeightView> packed(const WeightView& weight);
   // Of weights in memory of our own: what was converted or packed. Known without values, too.
   size_t converted_bytes() const { return converted_bytes_; }
 
@@ -100,6 +106,7 @@ class WeightStore {
   Result<WeightView> view_of(const WeightTensors& tensors, int64_t out_features, int64_t in_features);
   Result<WeightView> converted(const std::string& name, const WeightView& weight);
   Result<QuantizedMatrix> convert(const std::string& name, const WeightView& weight) const;
+  QuantizedMatrix* find_converted(const WeightView& weight);
   Status expect_groups(const std::string& name, int64_t in_features, int64_t group, const char* format) const;
   bool is_to_convert(const WeightView& weight) const;
   WeightView keep(QuantizedMatrix matrix);

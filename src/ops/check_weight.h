@@ -8,6 +8,7 @@ namespace blockdraft {
 // A type that the kernels read, and exactly the scales that the type needs.
 inline bool is_valid_weight(const WeightView& weight) {
   if (weight.data == nullptr || weight.out_features <= 0 || weight.in_features <= 0) return false;
+  if (weight.is_packed && !has_dword_packs(weight.dtype)) return false;
   const bool by_row = weight.row_scales != nullptr;
   const bool by_block = weight.block_scales != nullptr;
   const bool by_group = weight.group_scales != nullptr;

@@ -6,7 +6,7 @@
 namespace blockdraft {
 
 void embedding(Context& context, TensorView out, const int32_t* ids, const WeightView& table, float scale) {
-  CHECK(is_f32_matrix(out) && is_valid_weight(table) && table.bias == nullptr);
+  CHECK(is_f32_matrix(out) && is_valid_weight(table) && !table.is_packed && table.bias == nullptr);
   CHECK(out.dim(1) == table.in_features);
   CHECK(ids != nullptr || out.dim(0) == 0);
   cpu::embedding(context, out, ids, table, scale);

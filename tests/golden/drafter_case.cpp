@@ -196,7 +196,8 @@ Result<Comparison> run_drafter_case(Context& context, const Case& fixture) {
                              .num_choices = embed_tokens.out_features};
   BLOCKDRAFT_ASSIGN(
       const std::unique_ptr<DraftModel> model,
-      DraftModel::load({fixture.folder}, config, target, {.max_sequences = kNumSlots, .max_positions = kMaxPositions}));
+      DraftModel::load({fixture.folder}, config, target, {.max_sequences = kNumSlots, .max_positions = kMaxPositions},
+                       {.isa = context.isa}));
   Runner runner{context, fixture, *model, fixture.floats("features"),
                 Comparison(fixture.tolerance(context.isa, config.family == DrafterFamily::dflash2))};
   BLOCKDRAFT_TRY(check_dequantized(fixture, runner.comparison));

@@ -53,7 +53,8 @@ Result<Comparison> run_target_case(Context& context, const Case& fixture) {
   BLOCKDRAFT_ASSIGN(const TargetConfig config, read_target_config(fixture.folder));
   BLOCKDRAFT_ASSIGN(const std::unique_ptr<Target> target,
                     load_target({fixture.folder}, config,
-                                {.max_sequences = 1, .max_positions = kMaxPositions, .max_rows = kPrefillRows}));
+                                {.max_sequences = 1, .max_positions = kMaxPositions, .max_rows = kPrefillRows},
+                                {.isa = context.isa}));
   std::vector<int32_t> tap_layer_ids;
   for (int32_t id = -1; id < config.transformer.num_hidden_layers; ++id) {
     if (fixture.has(fmt::format("tap.{}", id))) tap_layer_ids.push_back(id);

@@ -88,9 +88,10 @@ Result<std::vector<std::string>> read_prompts(const Options& options) {
 
 Result<std::unique_ptr<Target>> load(const Options& options, const std::string& format, ThreadPool& threads) {
   BLOCKDRAFT_ASSIGN(const TargetConfig config, read_target_config(options.target));
+  BLOCKDRAFT_ASSIGN(const CpuIsa isa, choose_cpu_isa());
   return load_target({options.target}, config,
                      {.max_sequences = 1, .max_positions = kMaxPositions, .max_rows = kPrefillRows},
-                     {.format = kFormats.at(format), .threads = &threads});
+                     {.format = kFormats.at(format), .isa = isa, .threads = &threads});
 }
 
 // Prompts and greedy continuations, by the reference.

@@ -61,7 +61,7 @@ Choice greedy(const std::vector<double>& logits) {
 // Compares `count` generated ids of `text` and the logits that they come from.
 void expect_naive(const std::filesystem::path& folder, const std::vector<int32_t>& text, size_t count, size_t piece) {
   const NaiveTarget naive(folder);
-  const auto target = open_target(folder, {.max_positions = static_cast<int64_t>(text.size())});
+  const auto target = open_target(folder, {.isa = float32_isa(), .max_positions = static_cast<int64_t>(text.size())});
   int num_near_ties = 0;
   double worst = 0;
   for (size_t length = text.size() - count; length < text.size(); ++length) {

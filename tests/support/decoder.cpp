@@ -11,7 +11,8 @@ std::unique_ptr<Target> open_target(const std::filesystem::path& folder, const T
   return take(load_target({folder}, config,
                           {.max_sequences = options.max_sequences,
                            .max_positions = options.max_positions,
-                           .max_rows = max_target_rows(options.cycle_limits())}));
+                           .max_rows = max_target_rows(options.cycle_limits())},
+                          {.isa = options.isa}));
 }
 
 TargetWeights tensors_of(const Target& target, int64_t num_choices) {
@@ -26,7 +27,8 @@ std::unique_ptr<DraftModel> open_drafter(const std::filesystem::path& folder, co
                                          const TokenEngineOptions& options) {
   const DrafterConfig config = take(read_drafter_config(folder));
   return take(DraftModel::load({folder}, config, tensors_of(target, options.num_choices),
-                               {.max_sequences = options.max_sequences, .max_positions = options.max_positions}));
+                               {.max_sequences = options.max_sequences, .max_positions = options.max_positions},
+                               {.isa = options.isa}));
 }
 
 Decoder::Decoder(const std::filesystem::path& target_folder, TokenEngineOptions options, const MakeDrafts& make_drafts)

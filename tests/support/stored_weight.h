@@ -1,8 +1,10 @@
 // A random weight in a storage format, that owns its bytes.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
@@ -13,9 +15,11 @@
 namespace blockdraft::test {
 
 // Each way in which the ops read a weight.
-enum class Format { f32, f16, bf16, fp8_row, fp8_block, nvfp4, int8 };
+enum class Format { f32, f16, bf16, fp8_row, fp8_block, nvfp4, int8, bf16_packed, fp8_row_packed, fp8_block_packed };
 inline constexpr std::array kFormats{Format::f32,       Format::f16,   Format::bf16, Format::fp8_row,
                                      Format::fp8_block, Format::nvfp4, Format::int8};
+// Only for products with CpuIsa::avx512_bf16.
+inline constexpr std::array kPackedFormats{Format::bf16_packed, Format::fp8_row_packed, Format::fp8_block_packed};
 
 inline const char* name_of(Format format) {
   switch (format) {
@@ -33,6 +37,12 @@ inline const char* name_of(Format format) {
       return "Nvfp4";
     case Format::int8:
       return "Int8";
+    case Format::bf16_packed:
+      return "Bf16Packed";
+    case Format::fp8_row_packed:
+      return "Fp8ByRowPacked";
+    case Format::fp8_block_packed:
+      return "Fp8ByBlockPacked";
   }
   return "";
 }
@@ -44,6 +54,7 @@ inline DType dtype_of(Format format) {
     case Format::f16:
       return DType::f16;
     case Format::bf16:
+    case Format::bf16_packed:
       return DType::bf16;
     case Format::nvfp4:
       return DType::u8;
@@ -123,9 +134,11 @@ class StoredWeight {
       bias_.push_back(uniform(generator) - 1.0f);
     }
     if (bias) view_.bias = bias_.data();
-    if (format == Format::fp8_row) view_.row_scales = scales_.data();
-    if (format == Format::fp8_block) add_block_scales(generator);
+    if (format == Format::fp8_row || format == Format::fp8_row_packed) view_.row_scales = scales_.data();
+    if (format == Format::fp8_block || format == Format::fp8_block_packed) add_block_scales(generator);
     if (format == Format::nvfp4) add_group_scales(generator, misalignment);
+    rows_ = view_;
+    if (std::ranges::find(kPackedFormats, format) != kPackedFormats.end()) pack(misalignment);
   }
   StoredWeight(StoredWeight&&) = default;
   StoredWeight(const StoredWeight&) = delete;
@@ -139,7 +152,7 @@ class StoredWeight {
     std::vector<double> values;
     if (view_.dtype == DType::i8) return int8_row(n);
     for (int64_t k = 0; k < view_.in_features; ++k) {
-      values.push_back(value_of_code(view_.dtype, view_.row(n), k) * scale(n, k));
+      values.push_back(value_of_code(view_.dtype, rows_.row(n), k) * scale(n, k));
     }
     return values;
   }
@@ -165,6 +178,20 @@ class StoredWeight {
       values.push_back(code * static_cast<double>(float_from_f16(load_unaligned<uint16_t>(view_.data + scale))));
     }
     return values;
+  }
+
+  void pack(size_t misalignment) {
+    const auto element = static_cast<int64_t>(size_of(view_.dtype));
+    packs_.resize(static_cast<size_t>(dword_packs_bytes(view_.dtype, view_.out_features, view_.in_features)) +
+                  misalignment);
+    view_.data = packs_.data() + misalignment;
+    view_.is_packed = true;
+    for (int64_t n = 0; n < view_.out_features; ++n) {
+      for (int64_t k = 0; k < view_.in_features; ++k) {
+        std::memcpy(packs_.data() + misalignment + dword_code_offset(view_.dtype, view_.in_features, n, k),
+                    rows_.row(n) + k * element, static_cast<size_t>(element));
+      }
+    }
   }
 
   void add_block_scales(std::mt19937& generator) {
@@ -199,9 +226,11 @@ class StoredWeight {
   }
 
   std::vector<std::byte> bytes_;
+  std::vector<std::byte> packs_;
   std::vector<std::byte> group_scales_;
   std::vector<float> scales_;
   std::vector<float> bias_;
+  WeightView rows_;  // as view_, by rows
   WeightView view_;
 };
 

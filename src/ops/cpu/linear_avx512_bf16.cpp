@@ -14,18 +14,6 @@
 namespace blockdraft::cpu {
 namespace {
 
-// Byte `shift` / 8 of E4M3's magnitudes as BF16.
-constexpr std::array<uint8_t, 128> bytes_of_f8(int shift) {
-  std::array<uint8_t, 128> bytes{};
-  for (unsigned code = 0; code < 128; ++code) {
-    const float value = float_from_f8_e4m3(static_cast<uint8_t>(code));
-    bytes[code] = static_cast<uint8_t>(bits_as<uint32_t>(value) >> (16 + shift));
-  }
-  return bytes;
-}
-alignas(64) constexpr std::array<uint8_t, 128> kF8HighBytes = bytes_of_f8(8);
-alignas(64) constexpr std::array<uint8_t, 128> kF8LowBytes = bytes_of_f8(0);
-
 // float32 of every E4M3 code, for scales.
 constexpr std::array<float, 256> kF8Values = [] {
   std::array<float, 256> values{};
@@ -37,6 +25,7 @@ constexpr std::array<float, 256> kF8Values = [] {
 }  // namespace blockdraft::cpu
 
 BLOCKDRAFT_TARGET_BEGIN("avx512bf16,avx512vbmi,avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")
+#include "ops/cpu/f8_bytes.h"
 #include "ops/cpu/linear_kernel.h"
 #include "ops/cpu/simd_avx512.h"
 #include "ops/cpu/simd_avx512_bf16.h"

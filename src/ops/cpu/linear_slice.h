@@ -22,6 +22,8 @@ struct LinearTask {
   LinearArgs args;
   const uint16_t* bf16 = nullptr;  // [rows, bf16_stride], the columns behind in_features zero; null: not needed
   int64_t bf16_stride = 0;
+  const uint64_t* quads = nullptr;  // x in BF16 for weights in packs: [quads of columns, quad_stride rows]
+  int64_t quad_stride = 0;
   Int8Rows int8;  // for weights of type I8
 };
 
@@ -53,9 +55,13 @@ void multiply_avx2(const LinearTask& task, const Slice& slice);
 void multiply_avx512(const LinearTask& task, const Slice& slice);
 // Takes x in BF16; weights in BF16, FP8 and NVFP4.
 void multiply_avx512_bf16(const LinearTask& task, const Slice& slice);
+// The same for weights in packs; slice.first is a multiple of kPackFeatures.
+void multiply_packs_bf16(const LinearTask& task, const Slice& slice);
 
 // bf16[0, padded) = values[0, count) to nearest even (subnormal numbers become zero), then zeros.
 void round_avx512_bf16(const float* values, int64_t count, uint16_t* bf16, int64_t padded);
+// The same, four of them together, at quads[0], quads[stride], ...
+void round_quads_bf16(const float* values, int64_t count, uint64_t* quads, int64_t stride);
 #endif
 
 // The same for a weight of type I8, with task.int8; slice.first is a multiple of kPackFeatures.
@@ -67,6 +73,12 @@ void multiply_int8_vnni(const LinearTask& task, const Slice& slice);  // AVX-512
 #endif
 
 inline constexpr int64_t kBf16Step = 64;  // columns that the BF16 kernels take at once; rows of BF16 are padded to it
+
+// The rows of quads: what several tasks write at once are different cache lines.
+inline constexpr int64_t kQuadRows = 8;
+inline int64_t quad_stride_of(int64_t rows) {
+  return rows <= kQuadRows ? rows : (rows + kQuadRows - 1) / kQuadRows * kQuadRows;
+}
 
 inline int64_t padded_to_bf16_step(int64_t in_features) {
   return (in_features + kBf16Step - 1) / kBf16Step * kBf16Step;

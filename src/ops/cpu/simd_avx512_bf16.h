@@ -32,19 +32,13 @@ struct Avx512Bf16 {
 
   static Value from_bf16(const std::byte* codes) { return {_mm512_loadu_si512(codes), _mm512_loadu_si512(codes + 64)}; }
 
-  // Both bytes of a BF16 from tables of what the 128 magnitudes of E4M3 are: vpermi2b looks at the low seven bits.
   static constexpr float kF8Unit = 1.0f;
   static Value from_f8(const std::byte* codes) {
     // Eight bytes at a time go where interleaving within 16 bytes leaves the codes in sequence.
     const __m512i places = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
     const __m512i mixed = _mm512_permutexvar_epi64(places, _mm512_loadu_si512(codes));
-    const auto look_up = [&](const std::array<uint8_t, 128>& table) {
-      return _mm512_permutex2var_epi8(_mm512_load_si512(table.data()), mixed, _mm512_load_si512(table.data() + 64));
-    };
-    const __m512i sign = _mm512_set1_epi8(static_cast<char>(0x80));
-    constexpr int kAOrBAndC = 0xf8;
-    const __m512i high = _mm512_ternarylogic_epi64(look_up(kF8HighBytes), mixed, sign, kAOrBAndC);
-    const __m512i low = look_up(kF8LowBytes);
+    const __m512i high = f8_high_bytes(mixed);
+    const __m512i low = f8_low_bytes(mixed);
     return {_mm512_unpacklo_epi8(low, high), _mm512_unpackhi_epi8(low, high)};
   }
 

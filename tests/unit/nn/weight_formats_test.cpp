@@ -18,6 +18,9 @@
 #include "ops/cpu/decode.h"
 #include "support/expect_error.h"
 #include "support/safetensors_writer.h"
+#include "support/take.h"
+#include "tensor/codec.h"
+#include "tensor/dword_pack.h"
 
 namespace blockdraft {
 namespace {
@@ -135,6 +138,56 @@ TEST_F(WeightFormats, Int8ConvertedAtLoadKeepsOneCopy) {
   same.convert_at_load(LoadFormat::int8);
   ASSERT_TRUE(same.matrix("fc", kRows, kColumns));
   EXPECT_EQ(same.converted_bytes(), static_cast<size_t>(int8_bytes(kRows, kColumns)));
+}
+
+// Products with avx512_bf16 read packs: a copy whose memory is counted, also where values are not read.
+TEST_F(WeightFormats, PacksForTheInstructionSetThatWantsThem) {
+  ThreadPool threads(2);
+  for (const int64_t columns : {1, 3, 32, 37, 100}) {
+    for (const int64_t rows : {1, 16, 50}) {
+      std::vector<float> values;
+      for (int64_t i = 0; i < rows * columns; ++i) values.push_back(static_cast<float>(i % 199) - 99.0f);
+      const Tensors tensors{bf16_tensor("fc.weight", {rows, columns}, values)};
+      WeightStore store = store_of(tensors);
+      store.convert_at_load({.isa = CpuIsa::avx512_bf16, .threads = &threads});
+      const auto weight = store.matrix("fc", rows, columns);
+      ASSERT_TRUE(weight) << weight.error().message;
+      EXPECT_TRUE(weight->is_packed);
+      for (int64_t n = 0; n < rows; ++n) {
+        for (int64_t k = 0; k < columns; ++k) {
+          const std::byte* code = weight->data + dword_code_offset(DType::bf16, columns, n, k);
+          ASSERT_EQ(float_from_bf16(load_unaligned<uint16_t>(code)), values[static_cast<size_t>(n * columns + k)]);
+        }
+      }
+      EXPECT_EQ(static_cast<int64_t>(store.converted_bytes()), weight->size_bytes());
+      WeightStore unread = store_of(tensors, WeightValues::unread);
+      unread.convert_at_load({.isa = CpuIsa::avx512_bf16});
+      ASSERT_TRUE(unread.matrix("fc", rows, columns));
+      EXPECT_EQ(unread.converted_bytes(), store.converted_bytes());
+      WeightStore mapped = store_of(tensors);
+      mapped.convert_at_load({.isa = CpuIsa::avx512});
+      EXPECT_EQ(test::take(mapped.matrix("fc", rows, columns)).data, mapped.checkpoint().find("fc.weight")->data);
+    }
+  }
+}
+
+// What was converted is packed in its place: one copy, with its scales.
+TEST_F(WeightFormats, ConvertedWeightsArePackedInPlace) {
+  ThreadPool threads(2);
+  WeightStore rows = store_of(int8());
+  rows.convert_at_load({.format = LoadFormat::fp8, .threads = &threads});
+  WeightStore packs = store_of(int8());
+  packs.convert_at_load({.format = LoadFormat::fp8, .isa = CpuIsa::avx512_bf16, .threads = &threads});
+  const WeightView by_rows = test::take(rows.matrix("fc", kRows, kColumns));
+  const WeightView packed = test::take(packs.matrix("fc", kRows, kColumns));
+  EXPECT_TRUE(packed.is_packed);
+  for (int64_t n = 0; n < kRows; ++n) {
+    EXPECT_EQ(packed.row_scales[n], by_rows.row_scales[n]);
+    for (int64_t k = 0; k < kColumns; ++k) {
+      EXPECT_EQ(packed.data[dword_code_offset(DType::f8_e4m3, kColumns, n, k)], by_rows.row(n)[k]);
+    }
+  }
+  EXPECT_EQ(static_cast<int64_t>(packs.converted_bytes()), packed.size_bytes());
 }
 
 // A head by its name is not quantized; as_loaded makes a copy of it.

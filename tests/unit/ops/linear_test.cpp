@@ -88,6 +88,15 @@ class LinearOfFormat : public ::testing::TestWithParam<Format> {};
 INSTANTIATE_TEST_SUITE_P(Linear, LinearOfFormat, ::testing::ValuesIn(test::kFormats),
                          [](const auto& instance) { return test::name_of(instance.param); });
 
+// With other instruction sets there are no products with these.
+std::vector<Format> packed_formats() {
+  if (test::isa_under_test() < CpuIsa::avx512_bf16) return {};
+  return {test::kPackedFormats.begin(), test::kPackedFormats.end()};
+}
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LinearOfFormat);
+INSTANTIATE_TEST_SUITE_P(LinearPacked, LinearOfFormat, ::testing::ValuesIn(packed_formats()),
+                         [](const auto& instance) { return test::name_of(instance.param); });
+
 TEST_P(LinearOfFormat, MatchesTheReferenceAtOddSizes) {
   std::mt19937 generator(1);
   OpContext context(2);

@@ -48,8 +48,7 @@ Status load_vocabulary(WeightStore& store, const DrafterConfig& config, DrafterW
   }
   const bool reduced = config.draft_vocab_size < transformer.vocab_size;
   if (reduced || store.has_matrix("lm_head")) {
-    BLOCKDRAFT_ASSIGN(const WeightView head,
-                      store.matrix("lm_head", config.draft_vocab_size, transformer.hidden_size));
+    BLOCKDRAFT_ASSIGN(const WeightView head, store.matrix("lm_head", config.draft_vocab_size, transformer.hidden_size));
     BLOCKDRAFT_ASSIGN(weights.lm_head, store.packed(head));
   }
   if (reduced || store.has("d2t")) {

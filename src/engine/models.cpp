@@ -43,11 +43,12 @@ Result<Models> open_models(const TargetConfig& config, const ModelOptions& optio
                                           .num_choices = facts.num_choices};
   ThreadPool threads(options.threads);  // while loading lasts
   Models models;
-  BLOCKDRAFT_ASSIGN(models.target, load_target({options.target, options.random_seed}, config,
-                                               {.max_sequences = options.max_sequences,
-                                                .max_positions = options.max_positions,
-                                                .max_rows = max_target_rows(engine_options.cycle_limits())},
-                                               {.format = options.target_format, .isa = options.isa, .threads = &threads}));
+  BLOCKDRAFT_ASSIGN(models.target,
+                    load_target({options.target, options.random_seed}, config,
+                                {.max_sequences = options.max_sequences,
+                                 .max_positions = options.max_positions,
+                                 .max_rows = max_target_rows(engine_options.cycle_limits())},
+                                {.format = options.target_format, .isa = options.isa, .threads = &threads}));
   if (drafter_config) {
     const TargetWeights tensors{.embed_tokens = models.target->embed_tokens(),
                                 .lm_head = models.target->lm_head(),

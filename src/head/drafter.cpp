@@ -254,7 +254,9 @@ Result<Drafter> Drafter::open(const std::filesystem::path& folder, const Drafter
       .max_positions = options.max_positions != 0
                            ? options.max_positions
                            : std::min(config.transformer.max_position_embeddings, kDefaultPositions)};
-  BLOCKDRAFT_ASSIGN(std::unique_ptr<DraftModel> model, DraftModel::load({folder}, config, weights, limits, {.isa = isa}));
+  ThreadPool threads(options.threads);  // while loading lasts
+  BLOCKDRAFT_ASSIGN(std::unique_ptr<DraftModel> model,
+                    DraftModel::load({folder}, config, weights, limits, {.isa = isa, .threads = &threads}));
   if (options.confidence_threshold > 0.0f) {
     BLOCKDRAFT_TRY(model->set_confidence_threshold(options.confidence_threshold));
   }

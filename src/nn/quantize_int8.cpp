@@ -95,7 +95,7 @@ Result<QuantizedMatrix> pack_int8(const std::byte* codes, const std::byte* scale
                                   int64_t in_features, ThreadPool* threads) {
   BLOCKDRAFT_ASSIGN(QuantizedMatrix matrix, empty_matrix(out_features, in_features));
   const Packer packer(matrix);
-  for_each_task(threads, int8_packs(out_features), [&](int64_t pack) {
+  for_each_task(threads, num_packs(out_features), [&](int64_t pack) {
     const int64_t end = std::min(out_features, (pack + 1) * kPackFeatures);
     for (int64_t n = pack * kPackFeatures; n < end; ++n) {
       packer.put(n, codes + n * in_features, scales + n * (in_features / kInt8Group) * 2);

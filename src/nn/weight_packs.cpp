@@ -65,7 +65,7 @@ Result<Buffer> pack_dwords(const WeightView& weight, ThreadPool* threads) {
   const int64_t bytes = dword_packs_bytes(weight.dtype, weight.out_features, weight.in_features);
   BLOCKDRAFT_ASSIGN(Buffer packs, allocate_packs(static_cast<size_t>(bytes), "a packed weight"));
   auto* data = static_cast<std::byte*>(packs.data());
-  for_each_task(threads, int8_packs(weight.out_features), [&](int64_t pack) {
+  for_each_task(threads, num_packs(weight.out_features), [&](int64_t pack) {
     fill_pack(data + pack * dword_pack_bytes(weight.dtype, weight.in_features), weight, pack * kPackFeatures);
   });
   return packs;

@@ -27,7 +27,7 @@ constexpr int64_t dword_pack_bytes(DType dtype, int64_t in_features) {
   return num_quads(in_features) * quad_bytes(dtype);
 }
 constexpr int64_t dword_packs_bytes(DType dtype, int64_t out_features, int64_t in_features) {
-  return int8_packs(out_features) * dword_pack_bytes(dtype, in_features);
+  return num_packs(out_features) * dword_pack_bytes(dtype, in_features);
 }
 
 // Where element (feature, k) lies, from the first byte of the weight on.

@@ -18,7 +18,7 @@ inline constexpr int kInt8Offset = 128;  // what is added to a code, so that byt
 inline constexpr int64_t kPackGroupCodes = kInt8Group * kPackFeatures;                  // bytes
 inline constexpr int64_t kPackGroupScales = kPackFeatures * int64_t{sizeof(uint16_t)};  // bytes
 
-constexpr int64_t int8_packs(int64_t out_features) { return (out_features + kPackFeatures - 1) / kPackFeatures; }
+constexpr int64_t num_packs(int64_t out_features) { return (out_features + kPackFeatures - 1) / kPackFeatures; }
 
 // A multiple of 64, so that no vector of codes crosses a cache line where the first one does not.
 constexpr int64_t int8_pack_bytes(int64_t in_features) {
@@ -28,7 +28,7 @@ constexpr int64_t int8_pack_bytes(int64_t in_features) {
 
 // Of a whole weight.
 constexpr int64_t int8_bytes(int64_t out_features, int64_t in_features) {
-  return int8_packs(out_features) * int8_pack_bytes(in_features);
+  return num_packs(out_features) * int8_pack_bytes(in_features);
 }
 
 // Where the byte of element (feature, k) lies, and the scale of its group, from the first byte of the weight on.

@@ -23,9 +23,9 @@ inline constexpr int64_t kScaleGroup = 16;   // NVFP4: one scale for so many col
 //                   exact. Byte b of a row holds the E2M1 code of element 2b in its low half, of 2b + 1 in its high one
 //   I8              code * the scale of its 32 columns: exact. Codes and scales lie as tensor/int8_pack.h says, not by
 //                   rows; linear() rounds x, too (ops/linear.h)
-// If is_packed, codes in BF16 or E4M3 lie as tensor/dword_pack.h says: only products with CpuIsa::avx512_bf16 read that.
-// The scale kinds exclude each other; F8_E4M3 and U8 always have theirs (ops/check_weight.h).
-// Owns nothing; the bytes need no alignment (they may lie in a mapped file), the floats do.
+// If is_packed, codes in BF16 or E4M3 lie as tensor/dword_pack.h says: only products with CpuIsa::avx512_bf16 read
+// that. The scale kinds exclude each other; F8_E4M3 and U8 always have theirs (ops/check_weight.h). Owns nothing; the
+// bytes need no alignment (they may lie in a mapped file), the floats do.
 struct WeightView {
   const std::byte* data = nullptr;
   DType dtype = DType::bf16;

@@ -47,8 +47,8 @@ struct Bf16Quad {
 
   // Two lines, one after the other into the same sums.
   template <int kRows, int kPacks>
-  BLOCKDRAFT_UNWATCHED static void add(__m512 (&sums)[kRows][kPacks][kSums], const std::byte* const (&codes)[kPacks], int64_t offset,
-                  const uint64_t* x) {
+  BLOCKDRAFT_UNWATCHED static void add(__m512 (&sums)[kRows][kPacks][kSums], const std::byte* const (&codes)[kPacks],
+                                       int64_t offset, const uint64_t* x) {
 #pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
       __m512i values[kPacks];
@@ -72,24 +72,20 @@ struct F8Quad {
   // One line. As BF16 it makes two vectors: the first has features 0 and 1 of each four in a 128-bit lane, the second 2
   // and 3; of each feature first two columns, then two.
   template <int kRows, int kPacks>
-  BLOCKDRAFT_UNWATCHED static void add(__m512 (&sums)[kRows][kPacks][kSums], const std::byte* const (&codes)[kPacks], int64_t offset,
-                  const uint64_t* x) {
-    __m512i values[kPacks][2];
+  BLOCKDRAFT_UNWATCHED static void add(__m512 (&sums)[kRows][kPacks][kSums], const std::byte* const (&codes)[kPacks],
+                                       int64_t offset, const uint64_t* x) {
 #pragma GCC unroll 4
     for (int p = 0; p < kPacks; ++p) {
       const __m512i line = _mm512_loadu_si512(codes[p] + offset);
       const __m512i high = f8_high_bytes(line);
       const __m512i low = f8_low_bytes(line);
-      values[p][0] = _mm512_unpacklo_epi8(low, high);
-      values[p][1] = _mm512_unpackhi_epi8(low, high);
-    }
+      const __m512i first = _mm512_unpacklo_epi8(low, high);
+      const __m512i second = _mm512_unpackhi_epi8(low, high);
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
-      const __m512i columns = _mm512_set1_epi64(static_cast<int64_t>(x[r]));
-#pragma GCC unroll 4
-      for (int p = 0; p < kPacks; ++p) {
-        sums[r][p][0] = multiply_add(values[p][0], columns, sums[r][p][0]);
-        sums[r][p][1] = multiply_add(values[p][1], columns, sums[r][p][1]);
+      for (int r = 0; r < kRows; ++r) {
+        const __m512i columns = _mm512_set1_epi64(static_cast<int64_t>(x[r]));
+        sums[r][p][0] = multiply_add(first, columns, sums[r][p][0]);
+        sums[r][p][1] = multiply_add(second, columns, sums[r][p][1]);
       }
     }
   }
@@ -261,7 +257,7 @@ void multiply_rows(const PackSet<Quad, kPacks>& set, const Piece<kPacks>& piece,
 // Rows [first, first + count) of a call, at most kRowsOfX. Few of them take all columns at once; more pass by a piece
 // of the columns after another, in groups of nearly the same size.
 template <class Quad, int kPacks>
-void multiply_set(PackSet<Quad, kPacks>& set, int64_t first, int64_t count) {
+void multiply_set(const PackSet<Quad, kPacks>& set, int64_t first, int64_t count) {
   const WeightView& weight = set.slice.weight;
   const int64_t quads = num_quads(weight.in_features);
   const int64_t groups = groups_of<Quad>(count);
@@ -282,38 +278,45 @@ void multiply_set(PackSet<Quad, kPacks>& set, int64_t first, int64_t count) {
 }
 
 template <class Quad, int kPacks>
-void multiply_packs(const LinearTask& task, const Slice& slice, const int64_t (&packs)[kMaxPacks]) {
+void multiply_packs(const LinearTask& task, const Slice& slice, const int64_t (&packs)[kMaxPacks], int64_t first,
+                    int64_t count) {
   alignas(64) float waiting[kRowsOfX * kPacks * Quad::kSums * kPackFeatures];
   PackSet<Quad, kPacks> set{task, slice, {}, waiting};
   for (int p = 0; p < kPacks; ++p) set.first_pack[p] = packs[p];
-  const int64_t num_rows = task.args.x.dim(0);
-  for (int64_t first = 0; first < num_rows; first += kRowsOfX) {
-    multiply_set(set, first, std::min(kRowsOfX, num_rows - first));
-  }
+  multiply_set(set, first, count);
 }
 
 // multiply_packs for a number of packs known at run time, 1 to kPacks.
 template <class Quad, int kPacks>
-void multiply_some(const LinearTask& task, const Slice& slice, const int64_t (&packs)[kMaxPacks], int64_t count) {
+void multiply_some(const LinearTask& task, const Slice& slice, const int64_t (&packs)[kMaxPacks], int64_t num_packs,
+                   int64_t first, int64_t count) {
   if constexpr (kPacks > 1) {
-    if (count < kPacks) return multiply_some<Quad, kPacks - 1>(task, slice, packs, count);
+    if (num_packs < kPacks) return multiply_some<Quad, kPacks - 1>(task, slice, packs, num_packs, first, count);
   }
-  multiply_packs<Quad, kPacks>(task, slice, packs);
+  multiply_packs<Quad, kPacks>(task, slice, packs, first, count);
 }
 
-// Packs that are read at once lie as far apart as they can: each place is read from front to back.
+// `count` rows, at most kRowsOfX. Packs that are read at once lie as far apart as they can: each place is read from
+// front to back.
+template <class Quad>
+void multiply_some_rows(const LinearTask& task, const Slice& slice, int64_t first, int64_t count) {
+  const int64_t groups = groups_of<Quad>(count);
+  const int64_t at_once = most_packs<Quad>(static_cast<int>((count + groups - 1) / groups));
+  const int64_t all_packs = num_packs(slice.count);
+  const int64_t distance = (all_packs + at_once - 1) / at_once;
+  for (int64_t first_pack = 0; first_pack < distance; ++first_pack) {
+    int64_t packs[kMaxPacks];
+    int64_t found = 0;
+    for (int64_t pack = first_pack; pack < all_packs; pack += distance) packs[found++] = pack;
+    multiply_some<Quad, kMaxPacks>(task, slice, packs, found, first, count);
+  }
+}
+
 template <class Quad>
 void multiply_slice(const LinearTask& task, const Slice& slice) {
-  const int64_t num_rows = std::min(task.args.x.dim(0), kRowsOfX);
-  const int64_t groups = groups_of<Quad>(num_rows);
-  const int64_t at_once = most_packs<Quad>(static_cast<int>((num_rows + groups - 1) / groups));
-  const int64_t num_packs = int8_packs(slice.count);
-  const int64_t distance = (num_packs + at_once - 1) / at_once;
-  for (int64_t first = 0; first < distance; ++first) {
-    int64_t packs[kMaxPacks];
-    int64_t count = 0;
-    for (int64_t pack = first; pack < num_packs; pack += distance) packs[count++] = pack;
-    multiply_some<Quad, kMaxPacks>(task, slice, packs, count);
+  const int64_t num_rows = task.args.x.dim(0);
+  for (int64_t first = 0; first < num_rows; first += kRowsOfX) {
+    multiply_some_rows<Quad>(task, slice, first, std::min(kRowsOfX, num_rows - first));
   }
 }
 

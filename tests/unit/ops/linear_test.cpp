@@ -220,6 +220,23 @@ TEST_P(LinearOfFormat, EveryRowHasTheBitsOfTheRowAlone) {
   }
 }
 
+// Kernels pass hundreds of rows in blocks, whose last one may be of any size.
+TEST_P(LinearOfFormat, ManyRowsHaveTheBitsOfTheRowAlone) {
+  std::mt19937 generator(18);
+  OpContext context(2);
+  const int64_t in_features = columns_for(GetParam(), 300);
+  const StoredWeight weight(generator, GetParam(), 100, in_features);
+  for (const int64_t rows : {255, 256, 257, 264, 269, 272, 281, 300}) {
+    const Matrix x = Matrix::random(generator, rows, in_features);
+    const Matrix together = run(context, x, weight.view());
+    for (const int64_t r : {int64_t{0}, int64_t{254}, rows - 1}) {
+      Matrix alone(1, in_features);
+      std::copy_n(x.row(r), in_features, alone.row(0));
+      EXPECT_TRUE(same_bits(run(context, alone, weight.view()).row(0), together.row(r), 100)) << r << " of " << rows;
+    }
+  }
+}
+
 TEST_P(LinearOfFormat, SiluMulIsTheTwoOpsToTheBit) {
   std::mt19937 generator(14);
   const int64_t in_features = columns_for(GetParam(), 100);

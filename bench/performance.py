@@ -230,8 +230,8 @@ def goals(bench, times):
         ("FP8 weights and head against BF16, decode, 1 row", ">= 1.7 x", format_goal("FP8", [0], 1.7)),
         ("int8 weights and head against BF16, 1 row / 5 rows", ">= 1.6 x", format_goal("int8", [0, 4], 1.6)),
         ("demo pair, plain", ">= 4000 tokens/s", demo_plain_goal)]
-    rows += [(f"demo, {drafter}, auto against plain, {prompts}", ">= 0.97 x, and >= 0.9 x the best width",
-              demo_auto_goal(drafter, prompts)) for prompts in PROMPTS for drafter in DRAFTERS]
+    rows += [(f"demo, {drafter}, auto against plain, {prompts}, prompts with {only}", ">= 0.97 x, and >= 0.9 x the best width",
+              demo_auto_goal(drafter, prompts)) for prompts, only in PROMPTS.items() for drafter in DRAFTERS]
     rows += [("prefill, 512 tokens, 0.6B", ">= 60 % of peak", prefill_goal),
              ("demo pair ready", "< 0.3 s", of_times(ready_goal)),
              ("1.5 GB checkpoint loads", "<= 1.5 x cat", of_times(load_goal))]
@@ -271,12 +271,13 @@ def machine(bench, flags):
                  "unknown processor")
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=ROOT,
                             check=True).stdout.strip()
+    if subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "src", "include"], cwd=ROOT, check=False).returncode:
+        commit += " and changes"
     results = [result for runs in bench.found.values() for result in runs if not isinstance(result, Failure)]
     used = f"{results[0]['threads']} threads, {results[0]['cpu_isa']}" if results else "no run succeeded"
     runs = "single runs" if flags.runs == 1 else f"medians of {flags.runs} runs"
-    load = os.getloadavg()[0]
-    return (f"{model}, {used}; commit {commit}; {runs}; load average at the end {load:.1f} "
-            f"(above the number of threads, other work took part of the machine)")
+    return (f"{model}, {used}; commit {commit}; {runs}; load average at the beginning {flags.load_before:.1f}, at the "
+            f"end {os.getloadavg()[0]:.1f}")
 
 
 def markdown(rows, where):
@@ -296,11 +297,14 @@ def write(text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", help="the blockdraft to measure")
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--runs", type=int, default=3, help="of each figure; the table has their medians (default: 3)")
     parser.add_argument("--threads", default="0", help="0: one for each core")
     parser.add_argument("--cpu-isa", help="default: the best that the processor has")
     parser.add_argument("--write", action="store_true", help="into docs/performance.md")
     flags = parser.parse_args()
+    flags.load_before = os.getloadavg()[0]
+    if not os.access(flags.program, os.X_OK):
+        parser.error(f"{flags.program} is no program, expected a blockdraft")
     common = ["--threads", flags.threads] + (["--cpu-isa", flags.cpu_isa] if flags.cpu_isa else [])
     bench = Bench(flags.program, common)
     for _ in range(flags.runs):

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -10,13 +11,14 @@
 namespace blockdraft {
 namespace {
 
-// The smallest of the most common values; 0 for none.
+// The largest of the most common values, since the last cycles of a text are narrower; 0 for none.
 template <class Values>
 int64_t most_common(const Values& values) {
   std::map<int64_t, int64_t> counts;
   for (const int64_t value : values) ++counts[value];
-  const auto most = std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
-  return most == counts.end() ? 0 : most->first;
+  std::pair<int64_t, int64_t> most{0, 0};  // how often, value
+  for (const auto& [value, count] : counts) most = std::max(most, {count, value});
+  return most.second;
 }
 
 // Cycle i of one text, and what it was.

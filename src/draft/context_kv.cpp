@@ -130,7 +130,7 @@ void ContextKv::record_pages(Recorder& recorder, int32_t slot) {
     const PagedKvView kv = cache_.layer(index);
     const Shape one_position{1, kv.num_kv_heads, kv.head_dim};
     std::vector<float> vectors(static_cast<size_t>(one_position.num_elements()));  // of one position
-    for (const auto& [name, pages] : {std::pair("context_k", kv.k), std::pair("context_v", kv.v)}) {
+    for (const auto& [name, pages] : {std::pair("context_k", kv.k_f32()), std::pair("context_v", kv.v_f32())}) {
       const std::string tensor = fmt::format("{}.{}", name, index);
       for (int32_t position = first; position < length(slot); ++position) {
         const int32_t page = cache_.page_table(slot)[position / kPageSize];

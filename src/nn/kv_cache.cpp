@@ -26,7 +26,7 @@ int32_t KvCache::pages_per_sequence(const KvCacheShape& shape) {
 }
 
 size_t KvCache::size_bytes(const KvCacheShape& shape) {
-  return static_cast<size_t>(layer_elements(shape, total_pages(shape)) * 2 * shape.num_layers) * sizeof(float);
+  return static_cast<size_t>(layer_elements(shape, total_pages(shape)) * 2 * shape.num_layers) * size_of(shape.dtype);
 }
 
 Result<KvCache> KvCache::create(const KvCacheShape& shape, const char* what) {
@@ -47,9 +47,9 @@ KvCache::KvCache(const KvCacheShape& shape, Buffer memory)
 }
 
 PagedKvView KvCache::layer(int32_t index) {
-  const int64_t elements = layer_elements(shape_, pool_.num_pages());
-  float* k = memory_.f32() + 2 * elements * index;
-  return {k, k + elements, pool_.num_pages(), shape_.num_kv_heads, shape_.head_dim};
+  const int64_t bytes = layer_elements(shape_, pool_.num_pages()) * static_cast<int64_t>(size_of(shape_.dtype));
+  std::byte* k = static_cast<std::byte*>(memory_.data()) + 2 * bytes * index;
+  return {k, k + bytes, pool_.num_pages(), shape_.num_kv_heads, shape_.head_dim, shape_.dtype};
 }
 
 void KvCache::reserve(int32_t slot, int64_t positions) {

@@ -18,6 +18,7 @@ struct KvCacheShape {
   int32_t max_sequences = 0;
   int64_t max_positions = 0;   // highest position + 1 of any sequence
   int64_t positions_held = 0;  // held at once by a sequence: max_positions, less if windows let pages go
+  DType dtype = DType::f32;    // of K and V: what the ops of the device want (tensor/paged_kv.h)
 };
 
 // Sequences are slots 0 .. max_sequences - 1. All layers share the page tables. The pool is large enough for every slot
@@ -44,7 +45,7 @@ class KvCache {
   KvCache(const KvCacheShape& shape, Buffer memory);
 
   KvCacheShape shape_;
-  Buffer memory_;  // [num_layers][k, v][num_pages, num_kv_heads, kPageSize, head_dim] f32
+  Buffer memory_;  // [num_layers][k, v][num_pages, num_kv_heads, kPageSize, head_dim] of shape_.dtype
   PagePool pool_;
   int32_t stride_;
   std::vector<int32_t> entries_;   // [max_sequences, stride_]

@@ -229,6 +229,7 @@ void attend_groups(Context& context, const AttentionArgs& args, const Plan& plan
 }  // namespace
 
 void attention(Context& context, const AttentionArgs& args) {
+  CHECK(args.kv.dtype == DType::f32);
   if (args.batch.num_rows == 0) return;
   const ArenaScope scope(*context.arena);
   const Plan plan = make_plan(args, context.threads->num_threads());

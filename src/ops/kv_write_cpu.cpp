@@ -7,6 +7,7 @@
 namespace blockdraft::cpu {
 
 void kv_write(Context& context, const PagedKvView& kv, const BatchView& batch, ConstTensorView k, ConstTensorView v) {
+  CHECK(kv.dtype == DType::f32);
   for_each_row(context, batch.num_rows, k.dim(1), [&](int64_t r) {
     const int32_t position = batch.positions[r];
     CHECK(position >= 0 && position / kPageSize < batch.page_table_stride);
@@ -15,8 +16,8 @@ void kv_write(Context& context, const PagedKvView& kv, const BatchView& batch, C
     for (int32_t head = 0; head < kv.num_kv_heads; ++head) {
       const int64_t offset = kv.offset(page, head, position % kPageSize);
       const int64_t column = static_cast<int64_t>(head) * kv.head_dim;
-      std::copy_n(k.row(r) + column, kv.head_dim, kv.k + offset);
-      std::copy_n(v.row(r) + column, kv.head_dim, kv.v + offset);
+      std::copy_n(k.row(r) + column, kv.head_dim, kv.k_f32() + offset);
+      std::copy_n(v.row(r) + column, kv.head_dim, kv.v_f32() + offset);
     }
   });
 }

@@ -57,8 +57,8 @@ struct Head {
     DCHECK(page >= 0 && page < kv.num_pages);
     return kv.offset(page, index, static_cast<int32_t>(position % kPageSize));
   }
-  const float* key(int64_t position) const { return kv.k + offset(position); }
-  const float* value(int64_t position) const { return kv.v + offset(position); }
+  const float* key(int64_t position) const { return kv.k_f32() + offset(position); }
+  const float* value(int64_t position) const { return kv.v_f32() + offset(position); }
 };
 
 // Puts the keys of one group, those visible, into the empty query.group of each query. `keys` begins with a chunk. The

@@ -50,8 +50,8 @@ class ContextRunner {
       const PagedKvView kv = context_kv_->cache().layer(layer);
       for (int32_t head = 0; head < kv.num_kv_heads; ++head) {
         const int64_t offset = kv.offset(page, head, position % kPageSize);
-        all.insert(all.end(), kv.k + offset, kv.k + offset + kv.head_dim);
-        all.insert(all.end(), kv.v + offset, kv.v + offset + kv.head_dim);
+        all.insert(all.end(), kv.k_f32() + offset, kv.k_f32() + offset + kv.head_dim);
+        all.insert(all.end(), kv.v_f32() + offset, kv.v_f32() + offset + kv.head_dim);
       }
     }
     return all;

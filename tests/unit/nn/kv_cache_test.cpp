@@ -45,17 +45,17 @@ TEST(KvCache, LayersDoNotOverlap) {
     EXPECT_EQ(kv.num_pages, 6);
     EXPECT_EQ(kv.offset(5, 1, kPageSize - 1) + 4, elements);
     for (int64_t i = 0; i < elements; ++i) {
-      ASSERT_EQ(kv.k[i], 0.0f);
-      kv.k[i] = static_cast<float>(1 + 2 * layer);
-      ASSERT_EQ(kv.v[i], 0.0f);
-      kv.v[i] = static_cast<float>(2 + 2 * layer);
+      ASSERT_EQ(kv.k_f32()[i], 0.0f);
+      kv.k_f32()[i] = static_cast<float>(1 + 2 * layer);
+      ASSERT_EQ(kv.v_f32()[i], 0.0f);
+      kv.v_f32()[i] = static_cast<float>(2 + 2 * layer);
     }
   }
   for (int32_t layer = 0; layer < 3; ++layer) {
     const PagedKvView kv = cache.layer(layer);
     for (int64_t i = 0; i < elements; ++i) {
-      ASSERT_EQ(kv.k[i], static_cast<float>(1 + 2 * layer));
-      ASSERT_EQ(kv.v[i], static_cast<float>(2 + 2 * layer));
+      ASSERT_EQ(kv.k_f32()[i], static_cast<float>(1 + 2 * layer));
+      ASSERT_EQ(kv.v_f32()[i], static_cast<float>(2 + 2 * layer));
     }
   }
 }

@@ -147,12 +147,12 @@ TEST(Attention, LargeScoresDoNotOverflow) {
   pages.fill();
   const BatchView batch = pages.batch();
   // Scores of +-1e5: the softmax is one at the largest and zero elsewhere.
-  for (int32_t p = 0; p < 400; ++p) std::fill_n(pages.kv().k + pages.offset(0, p, 0), 8, p == 250 ? 100.0f : -100.0f);
+  for (int32_t p = 0; p < 400; ++p) std::fill_n(pages.kv().k_f32() + pages.offset(0, p, 0), 8, p == 250 ? 100.0f : -100.0f);
   Matrix q(1, 8);
   std::fill_n(q.row(0), 8, 125.0f);
   Matrix out(1, 8);
   attention(context, {.out = out.view(), .q = q.view(), .kv = pages.kv(), .batch = batch, .num_heads = 1});
-  EXPECT_TRUE(same_bits(out.row(0), pages.kv().v + pages.offset(0, 250, 0), 8));
+  EXPECT_TRUE(same_bits(out.row(0), pages.kv().v_f32() + pages.offset(0, 250, 0), 8));
 }
 
 // Design D1. The rows of `specs` one at a time, each in a batch of its own, against all at once.
@@ -245,7 +245,7 @@ TEST(Attention, NotANumberReachesThoseWhoSeeIt) {
   pages.fill();
   const Matrix expected = attend(q);
   for (const int32_t bad : {120, 127, 128, 131, 135}) {
-    for (float* memory : {pages.kv().k, pages.kv().v}) {
+    for (float* memory : {pages.kv().k_f32(), pages.kv().v_f32()}) {
       for (const float value : {std::nanf(""), HUGE_VALF}) {
         for (int32_t head = 0; head < 2; ++head) memory[pages.offset(0, bad, head)] = value;
         const Matrix out = attend(q);

@@ -25,8 +25,8 @@ TEST(KvWrite, EachRowGoesToThePageAndSlotOfItsPosition) {
     for (size_t s = 0; s < pages.specs().size(); ++s) {
       for (int32_t p = pages.specs()[s].first_position; p < pages.specs()[s].end(); ++p, ++row) {
         for (int32_t head = 0; head < 3; ++head) {
-          EXPECT_TRUE(same_bits(pages.kv().k + pages.offset(s, p, head), k.row(row) + head * 6, 6));
-          EXPECT_TRUE(same_bits(pages.kv().v + pages.offset(s, p, head), v.row(row) + head * 6, 6));
+          EXPECT_TRUE(same_bits(pages.kv().k_f32() + pages.offset(s, p, head), k.row(row) + head * 6, 6));
+          EXPECT_TRUE(same_bits(pages.kv().v_f32() + pages.offset(s, p, head), v.row(row) + head * 6, 6));
         }
       }
     }
@@ -35,8 +35,8 @@ TEST(KvWrite, EachRowGoesToThePageAndSlotOfItsPosition) {
     const auto written = [&](const float* pool) {
       return std::count_if(pool, pool + size, [](float x) { return x == x; });
     };
-    EXPECT_EQ(written(pages.kv().k), row * 18);
-    EXPECT_EQ(written(pages.kv().v), row * 18);
+    EXPECT_EQ(written(pages.kv().k_f32()), row * 18);
+    EXPECT_EQ(written(pages.kv().v_f32()), row * 18);
   }
 }
 

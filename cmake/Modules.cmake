@@ -3,14 +3,24 @@
 
 add_library(blockdraft_options INTERFACE)
 target_include_directories(blockdraft_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
-target_compile_options(blockdraft_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+set(cxx_options -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
   # Designated initializers leave out what keeps its default.
   -Wno-missing-field-initializers
   # A product and a sum are two roundings on every path that does not ask for a fused one: the accumulation order,
   # and with it every bit of the output, must not depend on the compiler's mood.
   -ffp-contract=off)
 if(BLOCKDRAFT_WERROR)
-  target_compile_options(blockdraft_options INTERFACE -Werror)
+  list(APPEND cxx_options -Werror)
+endif()
+target_compile_options(blockdraft_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${cxx_options}>")
+if(BLOCKDRAFT_CUDA)
+  target_compile_definitions(blockdraft_options INTERFACE BLOCKDRAFT_HAS_CUDA)
+  # --fmad=false for the reason of -ffp-contract=off.
+  set(cuda_options --fmad=false --expt-relaxed-constexpr -Wno-deprecated-gpu-targets -Xcompiler=-Wall,-Wextra)
+  if(BLOCKDRAFT_WERROR)
+    list(APPEND cuda_options -Werror=all-warnings)
+  endif()
+  target_compile_options(blockdraft_options INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:${cuda_options}>")
 endif()
 if(BLOCKDRAFT_SANITIZE)
   # -O1: the suite runs under sanitizers too, and unoptimized kernels would take an hour.
@@ -20,9 +30,13 @@ if(BLOCKDRAFT_SANITIZE)
 endif()
 target_link_libraries(blockdraft_options INTERFACE Threads::Threads fmt::fmt)
 
-# blockdraft_module(NAME SOURCES ... MODULES ... [LIBRARIES ...])
+# blockdraft_module(NAME SOURCES ... [CUDA_SOURCES ...] MODULES ... [LIBRARIES ...])
+# CUDA_SOURCES belong to builds with CUDA only.
 function(blockdraft_module NAME)
-  cmake_parse_arguments(ARG "" "" "SOURCES;MODULES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;CUDA_SOURCES;MODULES;LIBRARIES" ${ARGN})
+  if(BLOCKDRAFT_CUDA)
+    list(APPEND ARG_SOURCES ${ARG_CUDA_SOURCES})
+  endif()
   add_library(blockdraft_${NAME} STATIC ${ARG_SOURCES})
   list(TRANSFORM ARG_MODULES PREPEND blockdraft_)
   target_link_libraries(blockdraft_${NAME} PUBLIC blockdraft_options ${ARG_MODULES} PRIVATE ${ARG_LIBRARIES})

@@ -58,7 +58,7 @@ LIBRARIES = {
 }
 
 CUDA_HEADER = re.compile(r"^(cuda|cublas|cooperative_groups|nccl|mma\.h|nv/)")
-CUDA_FILE = re.compile(r"_cuda\.[a-z]+$|^src/ops/cuda/")  # the only files that may include one
+CUDA_FILE = re.compile(r"^src/tensor/cuda_\w+\.cpp$|^src/ops/cuda/")  # the only files that may include one
 
 STANDARD_HEADERS = set("""
 algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes climits
@@ -107,7 +107,7 @@ def cmake_modules(text: str) -> Iterator[tuple[int, str, list[str]]]:
         words = call.group(1).split()
         modules, taking = [], False
         for word in words[1:]:
-            if word in ("SOURCES", "MODULES", "LIBRARIES"):
+            if word in ("SOURCES", "CUDA_SOURCES", "MODULES", "LIBRARIES"):
                 taking = word == "MODULES"
             elif taking:
                 modules.append(word)
@@ -133,7 +133,7 @@ def check_src_include(path: str, folder: str, include: Include) -> Iterator[str]
         yield f"'{name}' is not relative to src/ or include/"
     elif CUDA_HEADER.match(name):
         if not CUDA_FILE.search(path):
-            yield f"<{name}> may be included only by *_cuda.* and src/ops/cuda/"
+            yield f"<{name}> may be included only by src/tensor/cuda_*.cpp and src/ops/cuda/"
     else:
         for start, folders in LIBRARIES.items():
             if name.startswith(start) and folder not in folders:
@@ -213,7 +213,7 @@ SOUND = {
     "src/base/json.h": '#pragma once\n#include <nlohmann/json.hpp>\n#include "blockdraft/result.h"\n',
     "src/text/bpe.cpp": '#include <pcre2.h>\n#include "blockdraft/tokenizer.h"\n/* #include "engine/x.h" */\n',
     "src/text/CMakeLists.txt": "blockdraft_module(text\n  SOURCES bpe.cpp\n  MODULES base\n  LIBRARIES PkgConfig::PCRE2)\n",
-    "src/ops/linear_cuda.cu": '#include <cuda_runtime.h>\n#include "ops/linear.h"\n',
+    "src/ops/cuda/linear.cu": '#include <cuda_runtime.h>\n#include "ops/linear.h"\n',
     "src/engine/cycle.cpp": '#include "draft/drafter.h"  // ours\n#include "kv/page_pool.h"\n',
     "src/cli/main.cpp": '#include <CLI/CLI.hpp>\n#include "blockdraft/engine.h"\n',
     "src/cli/CMakeLists.txt": "blockdraft_module(cli SOURCES main.cpp MODULES base api)\n",

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/host_device.h"
 #include "base/philox.h"
 
 namespace blockdraft {
@@ -20,15 +21,15 @@ struct NoiseKey {
   NoisePurpose purpose = NoisePurpose::coupled;
 };
 
-inline PhiloxCounter noise_words(const NoiseKey& key, uint32_t block) {
+BLOCKDRAFT_HOST_DEVICE inline PhiloxCounter noise_words(const NoiseKey& key, uint32_t block) {
   return philox({block, static_cast<uint32_t>(key.position), key.choice, static_cast<uint32_t>(key.purpose)},
                 {static_cast<uint32_t>(key.seed), static_cast<uint32_t>(key.seed >> 32)});
 }
 
 // In the open interval (0, 1).
-inline double to_uniform(uint32_t word) { return (static_cast<double>(word) + 0.5) * 0x1p-32; }
+BLOCKDRAFT_HOST_DEVICE inline double to_uniform(uint32_t word) { return (static_cast<double>(word) + 0.5) * 0x1p-32; }
 
-inline double uniform_noise(const NoiseKey& key) { return to_uniform(noise_words(key, 0)[0]); }
+BLOCKDRAFT_HOST_DEVICE inline double uniform_noise(const NoiseKey& key) { return to_uniform(noise_words(key, 0)[0]); }
 
 // Standard Gumbel numbers, one an id: argmax(log weight + number) is a draw with probabilities in proportion to the
 // weights. Cheapest in ascending order of ids.
@@ -36,9 +37,9 @@ class GumbelNoise {
  public:
   static constexpr double kMax = 23.0;  // no number is larger: -log(-log(1 - 2^-33)) = 22.87...
 
-  explicit GumbelNoise(const NoiseKey& key) : key_(key), words_(noise_words(key, 0)) {}
+  BLOCKDRAFT_HOST_DEVICE explicit GumbelNoise(const NoiseKey& key) : key_(key), words_(noise_words(key, 0)) {}
 
-  double operator()(int32_t id) {
+  BLOCKDRAFT_HOST_DEVICE double operator()(int32_t id) {
     const uint32_t block = static_cast<uint32_t>(id) / 4;
     if (block != block_) {
       block_ = block;

@@ -5,12 +5,14 @@
 #include <array>
 #include <cstdint>
 
+#include "base/host_device.h"
+
 namespace blockdraft {
 
 using PhiloxCounter = std::array<uint32_t, 4>;
 using PhiloxKey = std::array<uint32_t, 2>;
 
-inline PhiloxCounter philox(PhiloxCounter counter, PhiloxKey key) {
+BLOCKDRAFT_HOST_DEVICE inline PhiloxCounter philox(PhiloxCounter counter, PhiloxKey key) {
   constexpr int kRounds = 10;
   constexpr uint64_t kMultiplier0 = 0xD2511F53;
   constexpr uint64_t kMultiplier1 = 0xCD9E8D57;

@@ -17,20 +17,24 @@ Result<Buffer> Buffer::allocate(size_t size_bytes, const char* what) {
   }
   buffer.data_ = data;
   buffer.size_bytes_ = size_bytes;
+  buffer.release_ = [](void* memory, size_t size) { ::munmap(memory, size); };
   return buffer;
 }
 
 Buffer::Buffer(Buffer&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_bytes_(std::exchange(other.size_bytes_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      size_bytes_(std::exchange(other.size_bytes_, 0)),
+      release_(std::exchange(other.release_, nullptr)) {}
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_bytes_, other.size_bytes_);
+  std::swap(release_, other.release_);
   return *this;
 }
 
 Buffer::~Buffer() {
-  if (data_ != nullptr) ::munmap(data_, size_bytes_);
+  if (data_ != nullptr) release_(data_, size_bytes_);
 }
 
 std::byte* Arena::take_bytes(size_t size_bytes) {

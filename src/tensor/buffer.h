@@ -10,12 +10,20 @@
 
 namespace blockdraft {
 
-// Zeroed memory aligned to 64 bytes at least. Moves only. Pages that are never touched take no physical memory.
+class CudaDevice;
+
+// Zeroed memory aligned to 256 bytes at least. Moves only.
 class Buffer {
  public:
   Buffer() = default;
+  // The CPU's. Pages that are never touched take no physical memory.
   // Errors: out_of_memory, naming `what` and the size asked for.
   static Result<Buffer> allocate(size_t size_bytes, const char* what);
+  // A card's, and memory of the CPU that its copies reach without the CPU's help. Zeroed on the device's stream; give
+  // either back only when the stream is done with it. Builds with CUDA only. Errors: out_of_memory, naming `what`, the
+  // size asked for and what is free.
+  static Result<Buffer> allocate_on(CudaDevice& device, size_t size_bytes, const char* what);
+  static Result<Buffer> allocate_pinned(CudaDevice& device, size_t size_bytes, const char* what);
 
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
@@ -28,18 +36,21 @@ class Buffer {
   size_t size_bytes() const { return size_bytes_; }
 
  private:
+  using Release = void (*)(void* data, size_t size_bytes);
+
   void* data_ = nullptr;
   size_t size_bytes_ = 0;
+  Release release_ = nullptr;
 };
 
-// A bump allocator over one buffer, sized at start-up: nothing is allocated inside a cycle.
+// A bump allocator over one buffer of either kind, sized at start-up: nothing is allocated inside a cycle.
 class Arena {
  public:
-  static constexpr size_t kAlignment = 64;
+  static constexpr size_t kAlignment = 256;  // what a card wants
 
   explicit Arena(Buffer buffer) : buffer_(std::move(buffer)) {}
 
-  // 64-byte aligned, uninitialized, valid until the enclosing ArenaScope ends. Running out is a bug of the plan.
+  // Aligned to kAlignment, uninitialized, valid until the enclosing ArenaScope ends. Running out is a bug of the plan.
   TensorView take_f32(Shape shape);
   int32_t* take_i32(int64_t count);
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/host_device.h"
 #include "base/unwatched.h"
 
 namespace blockdraft {
@@ -19,17 +20,17 @@ BLOCKDRAFT_UNWATCHED inline T load_unaligned(const std::byte* address) {
 
 // std::bit_cast, but unwatched: ThreadSanitizer keeps calls of what it watches.
 template <class To, class From>
-BLOCKDRAFT_UNWATCHED constexpr To bits_as(From value) {
+BLOCKDRAFT_UNWATCHED BLOCKDRAFT_HOST_DEVICE constexpr To bits_as(From value) {
   static_assert(sizeof(To) == sizeof(From));
   return __builtin_bit_cast(To, value);
 }
 
-BLOCKDRAFT_UNWATCHED inline float float_from_bf16(uint16_t bits) {
+BLOCKDRAFT_UNWATCHED BLOCKDRAFT_HOST_DEVICE inline float float_from_bf16(uint16_t bits) {
   return bits_as<float>(static_cast<uint32_t>(bits) << 16);
 }
 
 // Round to nearest even. NaN stays NaN.
-BLOCKDRAFT_UNWATCHED inline uint16_t bf16_from_float(float value) {
+BLOCKDRAFT_UNWATCHED BLOCKDRAFT_HOST_DEVICE inline uint16_t bf16_from_float(float value) {
   const auto bits = bits_as<uint32_t>(value);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((bits >> 16) | 0x40u);
   return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
@@ -37,7 +38,7 @@ BLOCKDRAFT_UNWATCHED inline uint16_t bf16_from_float(float value) {
 
 // Shifting the exponent and mantissa into place leaves a value 2^112 too small, subnormals included; the product is
 // exact. Infinity and NaN (exponent 31) need the larger exponent put back.
-BLOCKDRAFT_UNWATCHED inline float float_from_f16(uint16_t bits) {
+BLOCKDRAFT_UNWATCHED BLOCKDRAFT_HOST_DEVICE inline float float_from_f16(uint16_t bits) {
   const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
   const uint32_t magnitude = static_cast<uint32_t>(bits & 0x7fffu) << 13;
   if ((bits & 0x7c00u) == 0x7c00u) return bits_as<float>(sign | 0x7f800000u | magnitude);
@@ -57,7 +58,7 @@ BLOCKDRAFT_UNWATCHED inline uint16_t f16_from_float(float value) {
 }
 
 // E4M3 "fn": no infinity, largest 448. The NaN codes 0x7F and 0xFF come out as 480: loaders refuse them.
-BLOCKDRAFT_UNWATCHED constexpr float float_from_f8_e4m3(uint8_t bits) {
+BLOCKDRAFT_UNWATCHED BLOCKDRAFT_HOST_DEVICE constexpr float float_from_f8_e4m3(uint8_t bits) {
   const uint32_t sign = static_cast<uint32_t>(bits & 0x80u) << 24;
   const uint32_t magnitude = static_cast<uint32_t>(bits & 0x7fu) << 20;
   return bits_as<float>(sign | bits_as<uint32_t>(bits_as<float>(magnitude) * 0x1p120f));
@@ -76,7 +77,7 @@ BLOCKDRAFT_UNWATCHED inline uint8_t f8_e4m3_from_float(float value) {
 }
 
 // E2M1: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives (bit 3). Only the low four bits count.
-BLOCKDRAFT_UNWATCHED constexpr float float_from_e2m1(uint8_t code) {
+BLOCKDRAFT_UNWATCHED BLOCKDRAFT_HOST_DEVICE constexpr float float_from_e2m1(uint8_t code) {
   constexpr float kMagnitudes[] = {0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f};
   return (code & 8) != 0 ? -kMagnitudes[code & 7] : kMagnitudes[code & 7];
 }

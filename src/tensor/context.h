@@ -7,6 +7,7 @@
 
 namespace blockdraft {
 
+class CudaDevice;
 class Recorder;
 
 // Borrowed pointers; one Context serves one engine thread.
@@ -15,6 +16,7 @@ struct Context {
   Arena* arena = nullptr;
   CpuIsa isa = CpuIsa::portable;  // with another one, other bits come out of the ops, from each the same ones always
   Recorder* recorder = nullptr;   // keeps what a pass computes on its way (tensor/recorder.h); usually there is none
+  CudaDevice* cuda = nullptr;     // null: the CPU. Else views, batches and the arena are memory of this card
 };
 
 }  // namespace blockdraft

@@ -1,0 +1,151 @@
+#include "tensor/cuda_device.h"
+
+#include <cstring>
+#include <utility>
+
+#include <cuda_runtime_api.h>
+
+#include "base/error.h"
+#include "tensor/buffer.h"
+
+namespace blockdraft {
+namespace {
+
+Error cuda_error(Code code, const char* what, cudaError_t error) {
+  return make_error(code, "CUDA: {}: {} ({})", what, cudaGetErrorString(error), cudaGetErrorName(error));
+}
+
+// Runtime and driver versions are 1000 * major + 10 * minor.
+std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+
+Status check_driver() {
+  int driver = 0;
+  if (const cudaError_t error = cudaDriverGetVersion(&driver); error != cudaSuccess || driver == 0) {
+    return make_error(Code::unsupported, "CUDA: no driver found, expected one for CUDA {} or newer",
+                      version_text(CUDART_VERSION / 1000 * 1000));
+  }
+  if (driver < CUDART_VERSION / 1000 * 1000) {
+    return make_error(Code::unsupported, "CUDA: the driver is for CUDA {}, expected {} or newer", version_text(driver),
+                      version_text(CUDART_VERSION / 1000 * 1000));
+  }
+  return {};
+}
+
+Status check_index(int index) {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess && error != cudaErrorNoDevice)
+    return cuda_error(Code::unsupported, "looking for cards", error);
+  if (index >= 0 && index < count) return {};
+  if (count == 0) return make_error(Code::not_found, "CUDA: card {} asked for, found no card", index);
+  return make_error(Code::not_found, "CUDA: card {} asked for, expected 0 to {}: found {}", index, count - 1, count);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int index) {
+  BLOCKDRAFT_TRY(check_driver());
+  BLOCKDRAFT_TRY(check_index(index));
+  cudaDeviceProp properties;
+  if (const cudaError_t error = cudaGetDeviceProperties(&properties, index); error != cudaSuccess) {
+    return cuda_error(Code::unsupported, "properties of the card", error);
+  }
+  if (properties.major < kMinMajor) {
+    return make_error(Code::unsupported, "CUDA: card {} ({}) has compute capability {}.{}, expected {}.0 or higher",
+                      index, properties.name, properties.major, properties.minor, kMinMajor);
+  }
+  std::unique_ptr<CudaDevice> device(new CudaDevice());
+  device->index_ = index;
+  device->name_ = properties.name;
+  device->num_multiprocessors_ = properties.multiProcessorCount;
+  device->compute_capability_ = 10 * properties.major + properties.minor;
+  if (const cudaError_t error = cudaSetDevice(index); error != cudaSuccess) {
+    return cuda_error(Code::unsupported, "choosing the card", error);
+  }
+  if (const cudaError_t error = cudaStreamCreateWithFlags(&device->stream_, cudaStreamNonBlocking);
+      error != cudaSuccess) {
+    return cuda_error(Code::unsupported, "creating a stream", error);
+  }
+  return device;
+}
+
+CudaDevice::~CudaDevice() {
+  if (stream_ != nullptr) cudaStreamDestroy(stream_);
+}
+
+CudaDevice::Memory CudaDevice::memory() {
+  Memory memory;
+  note(cudaSetDevice(index_), "choosing the card");
+  note(cudaMemGetInfo(&memory.free, &memory.total), "asking for the free memory");
+  return memory;
+}
+
+void CudaDevice::make_current() { note(cudaSetDevice(index_), "choosing the card"); }
+
+void CudaDevice::copy_to_device(void* device, const void* host, size_t size_bytes, const char* what) {
+  if (size_bytes > 0) note(cudaMemcpyAsync(device, host, size_bytes, cudaMemcpyHostToDevice, stream_), what);
+}
+
+void CudaDevice::copy_to_host(void* host, const void* device, size_t size_bytes, const char* what) {
+  if (size_bytes > 0) note(cudaMemcpyAsync(host, device, size_bytes, cudaMemcpyDeviceToHost, stream_), what);
+}
+
+void CudaDevice::copy_on_device(void* to, const void* from, size_t size_bytes, const char* what) {
+  if (size_bytes > 0) note(cudaMemcpyAsync(to, from, size_bytes, cudaMemcpyDeviceToDevice, stream_), what);
+}
+
+void CudaDevice::fill(void* device, uint8_t value, size_t size_bytes, const char* what) {
+  if (size_bytes > 0) note(cudaMemsetAsync(device, value, size_bytes, stream_), what);
+}
+
+Status CudaDevice::synchronize() {
+  note(cudaStreamSynchronize(stream_), "work on the stream");
+  const int error = std::exchange(first_error_, 0);
+  if (error == 0) return {};
+  return cuda_error(Code::io_error, failed_operation_, static_cast<cudaError_t>(error));
+}
+
+namespace {
+
+Result<void*> allocated(CudaDevice& device, void* data, cudaError_t error, size_t size_bytes, const char* what) {
+  if (error == cudaSuccess) return data;
+  cudaGetLastError();  // an allocation that fails leaves nothing broken behind
+  if (error != cudaErrorMemoryAllocation) return cuda_error(Code::io_error, what, error);
+  const CudaDevice::Memory memory = device.memory();
+  return make_error(Code::out_of_memory, "{}: {} bytes do not fit on card {} ({}), free are {} of {}", what, size_bytes,
+                    device.index(), device.name(), memory.free, memory.total);
+}
+
+}  // namespace
+
+Result<Buffer> Buffer::allocate_on(CudaDevice& device, size_t size_bytes, const char* what) {
+  Buffer buffer;
+  if (size_bytes == 0) return buffer;
+  device.make_current();
+  void* data = nullptr;
+  const cudaError_t error = cudaMalloc(&data, size_bytes);
+  BLOCKDRAFT_ASSIGN(buffer.data_, allocated(device, data, error, size_bytes, what));
+  buffer.size_bytes_ = size_bytes;
+  buffer.release_ = [](void* memory, size_t) { cudaFree(memory); };
+  device.fill(data, 0, size_bytes, what);
+  return buffer;
+}
+
+Result<Buffer> Buffer::allocate_pinned(CudaDevice& device, size_t size_bytes, const char* what) {
+  Buffer buffer;
+  if (size_bytes == 0) return buffer;
+  device.make_current();
+  void* data = nullptr;
+  if (const cudaError_t error = cudaMallocHost(&data, size_bytes); error != cudaSuccess) {
+    cudaGetLastError();
+    return make_error(Code::out_of_memory, "{}: the system refused {} bytes of pinned memory ({})", what, size_bytes,
+                      cudaGetErrorString(error));
+  }
+  buffer.data_ = data;
+  buffer.size_bytes_ = size_bytes;
+  buffer.release_ = [](void* memory, size_t) { cudaFreeHost(memory); };
+  std::memset(data, 0, size_bytes);
+  return buffer;
+}
+
+}  // namespace blockdraft

@@ -33,5 +33,12 @@ void accumulate(Context& context, TensorView out, ConstTensorView x);
 void sigmoid_mul(Context& context, TensorView out, ConstTensorView gate, ConstTensorView x);
 void gated_recurrence(Context& context, TensorView state, TensorView out, ConstTensorView joint);
 }  // namespace cpu
+namespace cu {
+void silu_mul(Context& context, TensorView out, ConstTensorView gate_up);
+void scale_softcap(Context& context, TensorView z, float multiplier, float softcap);
+void accumulate(Context& context, TensorView out, ConstTensorView x);
+void sigmoid_mul(Context& context, TensorView out, ConstTensorView gate, ConstTensorView x);
+void gated_recurrence(Context& context, TensorView state, TensorView out, ConstTensorView joint);
+}  // namespace cu
 
 }  // namespace blockdraft

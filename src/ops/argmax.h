@@ -17,5 +17,8 @@ void argmax(Context& context, int32_t* ids, ConstTensorView logits, int64_t num_
 namespace cpu {
 void argmax(Context& context, int32_t* ids, ConstTensorView logits, int64_t num_choices);
 }
+namespace cu {
+void argmax(Context& context, int32_t* ids, ConstTensorView logits, int64_t num_choices);
+}
 
 }  // namespace blockdraft

@@ -2,6 +2,7 @@
 
 #include "ops/check_batch.h"
 #include "ops/check_views.h"
+#include "ops/dispatch.h"
 
 namespace blockdraft {
 
@@ -12,7 +13,7 @@ void attention(Context& context, const AttentionArgs& args) {
   CHECK(args.num_heads > 0 && args.num_heads % args.kv.num_kv_heads == 0);
   CHECK(args.q.dim(1) == static_cast<int64_t>(args.num_heads) * args.kv.head_dim);
   CHECK(args.kv.head_dim % 2 == 0 && args.window >= 0);
-  cpu::attention(context, args);
+  BLOCKDRAFT_DISPATCH(context, attention(context, args));
 }
 
 }  // namespace blockdraft

@@ -42,5 +42,8 @@ size_t attention_scratch_bytes(int32_t num_threads, int64_t max_rows, int32_t nu
 namespace cpu {
 void attention(Context& context, const AttentionArgs& args);
 }
+namespace cu {
+void attention(Context& context, const AttentionArgs& args);
+}
 
 }  // namespace blockdraft

@@ -2,6 +2,7 @@
 
 #include "ops/check_views.h"
 #include "ops/check_weight.h"
+#include "ops/dispatch.h"
 
 namespace blockdraft {
 
@@ -12,7 +13,7 @@ void candidate_walk(Context& context, const CandidateWalkArgs& args) {
   CHECK(!args.predecessor.is_packed && !args.successor.is_packed);
   CHECK(args.predecessor.in_features == args.edge.dim(1) && args.successor.in_features == args.edge.dim(1));
   CHECK(args.num_sequences == 0 || (args.anchors != nullptr && args.first_row != nullptr));
-  cpu::candidate_walk(context, args);
+  BLOCKDRAFT_DISPATCH(context, candidate_walk(context, args));
 }
 
 }  // namespace blockdraft

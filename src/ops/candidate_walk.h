@@ -36,5 +36,8 @@ size_t candidate_walk_scratch_bytes(int32_t num_threads, int64_t rank);
 namespace cpu {
 void candidate_walk(Context& context, const CandidateWalkArgs& args);
 }
+namespace cu {
+void candidate_walk(Context& context, const CandidateWalkArgs& args);
+}
 
 }  // namespace blockdraft

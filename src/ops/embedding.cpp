@@ -2,6 +2,7 @@
 
 #include "ops/check_views.h"
 #include "ops/check_weight.h"
+#include "ops/dispatch.h"
 
 namespace blockdraft {
 
@@ -9,7 +10,7 @@ void embedding(Context& context, TensorView out, const int32_t* ids, const Weigh
   CHECK(is_f32_matrix(out) && is_valid_weight(table) && !table.is_packed && table.bias == nullptr);
   CHECK(out.dim(1) == table.in_features);
   CHECK(ids != nullptr || out.dim(0) == 0);
-  cpu::embedding(context, out, ids, table, scale);
+  BLOCKDRAFT_DISPATCH(context, embedding(context, out, ids, table, scale));
 }
 
 }  // namespace blockdraft

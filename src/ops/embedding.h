@@ -16,5 +16,8 @@ void embedding(Context& context, TensorView out, const int32_t* ids, const Weigh
 namespace cpu {
 void embedding(Context& context, TensorView out, const int32_t* ids, const WeightView& table, float scale);
 }
+namespace cu {
+void embedding(Context& context, TensorView out, const int32_t* ids, const WeightView& table, float scale);
+}
 
 }  // namespace blockdraft

@@ -2,6 +2,7 @@
 
 #include "ops/check_batch.h"
 #include "ops/check_views.h"
+#include "ops/dispatch.h"
 
 namespace blockdraft {
 
@@ -14,7 +15,7 @@ void grouped_conv(Context& context, const GroupedConvArgs& args) {
   CHECK(args.dynamic.dim(0) == args.x.dim(0) &&
         args.dynamic.dim(1) == args.base.dim(0) * (args.x.dim(1) / args.group_size));
   CHECK(is_valid_batch(args.batch));
-  cpu::grouped_conv(context, args);
+  BLOCKDRAFT_DISPATCH(context, grouped_conv(context, args));
 }
 
 }  // namespace blockdraft

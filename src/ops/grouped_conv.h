@@ -27,5 +27,8 @@ void grouped_conv(Context& context, const GroupedConvArgs& args);
 namespace cpu {
 void grouped_conv(Context& context, const GroupedConvArgs& args);
 }
+namespace cu {
+void grouped_conv(Context& context, const GroupedConvArgs& args);
+}
 
 }  // namespace blockdraft

@@ -2,6 +2,7 @@
 
 #include "ops/check_batch.h"
 #include "ops/check_views.h"
+#include "ops/dispatch.h"
 
 namespace blockdraft {
 
@@ -10,7 +11,7 @@ void kv_write(Context& context, const PagedKvView& kv, const BatchView& batch, C
   CHECK(k.dim(0) == batch.num_rows && v.dim(0) == batch.num_rows);
   const int64_t columns = static_cast<int64_t>(kv.num_kv_heads) * kv.head_dim;
   CHECK(k.dim(1) == columns && v.dim(1) == columns);
-  cpu::kv_write(context, kv, batch, k, v);
+  BLOCKDRAFT_DISPATCH(context, kv_write(context, kv, batch, k, v));
 }
 
 }  // namespace blockdraft

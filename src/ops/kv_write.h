@@ -16,5 +16,8 @@ void kv_write(Context& context, const PagedKvView& kv, const BatchView& batch, C
 namespace cpu {
 void kv_write(Context& context, const PagedKvView& kv, const BatchView& batch, ConstTensorView k, ConstTensorView v);
 }
+namespace cu {
+void kv_write(Context& context, const PagedKvView& kv, const BatchView& batch, ConstTensorView k, ConstTensorView v);
+}
 
 }  // namespace blockdraft

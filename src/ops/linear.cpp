@@ -2,6 +2,7 @@
 
 #include "ops/check_views.h"
 #include "ops/check_weight.h"
+#include "ops/dispatch.h"
 
 namespace blockdraft {
 
@@ -14,7 +15,7 @@ void linear(Context& context, const LinearArgs& args) {
   }
   CHECK(columns == args.out.dim(1));
   CHECK(!overlap(args.out, args.x));
-  cpu::linear(context, args);
+  BLOCKDRAFT_DISPATCH(context, linear(context, args));
 }
 
 }  // namespace blockdraft

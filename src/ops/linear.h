@@ -39,5 +39,8 @@ size_t linear_scratch_bytes(int64_t rows, int64_t in_features);
 namespace cpu {
 void linear(Context& context, const LinearArgs& args);
 }
+namespace cu {
+void linear(Context& context, const LinearArgs& args);
+}
 
 }  // namespace blockdraft

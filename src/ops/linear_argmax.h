@@ -29,5 +29,9 @@ size_t linear_argmax_scratch_bytes(int64_t rows, int64_t in_features);
 namespace cpu {
 void linear_argmax(Context& context, const LinearArgmaxArgs& args);
 }
+namespace cu {
+void linear_argmax(Context& context, const LinearArgmaxArgs& args);
+size_t linear_argmax_scratch_bytes(int64_t rows);
+}  // namespace cu
 
 }  // namespace blockdraft

@@ -2,6 +2,7 @@
 
 #include "ops/check_views.h"
 #include "ops/check_weight.h"
+#include "ops/dispatch.h"
 
 namespace blockdraft {
 
@@ -12,7 +13,7 @@ void linear_silu_mul(Context& context, const LinearSiluMulArgs& args) {
     CHECK(weight->out_features == args.out.dim(1));
   }
   CHECK(!overlap(args.out, args.x));
-  cpu::linear_silu_mul(context, args);
+  BLOCKDRAFT_DISPATCH(context, linear_silu_mul(context, args));
 }
 
 }  // namespace blockdraft

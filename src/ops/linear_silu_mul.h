@@ -22,5 +22,8 @@ void linear_silu_mul(Context& context, const LinearSiluMulArgs& args);
 namespace cpu {
 void linear_silu_mul(Context& context, const LinearSiluMulArgs& args);
 }
+namespace cu {
+void linear_silu_mul(Context& context, const LinearSiluMulArgs& args);
+}
 
 }  // namespace blockdraft

@@ -14,5 +14,8 @@ void rms_norm(Context& context, TensorView out, ConstTensorView x, ConstTensorVi
 namespace cpu {
 void rms_norm(Context& context, TensorView out, ConstTensorView x, ConstTensorView weight, float eps);
 }
+namespace cu {
+void rms_norm(Context& context, TensorView out, ConstTensorView x, ConstTensorView weight, float eps);
+}
 
 }  // namespace blockdraft

@@ -23,5 +23,10 @@ void rope_table(Context& context, TensorView table, const int32_t* positions, Co
                 float attention_factor);
 void rope(Context& context, TensorView x, ConstTensorView table);
 }  // namespace cpu
+namespace cu {
+void rope_table(Context& context, TensorView table, const int32_t* positions, ConstTensorView inv_freq,
+                float attention_factor);
+void rope(Context& context, TensorView x, ConstTensorView table);
+}  // namespace cu
 
 }  // namespace blockdraft

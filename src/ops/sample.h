@@ -57,5 +57,10 @@ void sample(Context& context, int32_t* ids, ConstTensorView scores, int64_t num_
             const int32_t* target_ids);
 void softmax_row(float* probabilities, const float* scores, int64_t count);
 }  // namespace cpu
+namespace cu {
+void to_scores(Context& context, TensorView logits, int64_t num_choices, const RowSampling* rows);
+void sample(Context& context, int32_t* ids, ConstTensorView scores, int64_t num_choices, const RowSampling* rows,
+            const int32_t* target_ids);
+}  // namespace cu
 
 }  // namespace blockdraft

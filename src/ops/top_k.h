@@ -16,5 +16,8 @@ void top_k(Context& context, int32_t* ids, TensorView values, ConstTensorView lo
 namespace cpu {
 void top_k(Context& context, int32_t* ids, TensorView values, ConstTensorView logits, int64_t num_choices);
 }
+namespace cu {
+void top_k(Context& context, int32_t* ids, TensorView values, ConstTensorView logits, int64_t num_choices);
+}
 
 }  // namespace blockdraft

@@ -1,0 +1,143 @@
+// The products by their definition, for every type of weight: a warp a feature, float32 throughout. Slow, and right.
+#include <algorithm>
+
+#include "ops/cuda/best_key.cuh"
+#include "ops/cuda/decode.cuh"
+#include "ops/cuda/elementwise.cuh"
+#include "ops/cuda/launch.h"
+#include "ops/linear.h"
+#include "ops/linear_argmax.h"
+#include "ops/linear_silu_mul.h"
+
+namespace blockdraft::cu {
+
+namespace {
+
+constexpr int kWarps = 8;        // features of a block at a time
+constexpr int kRowTile = 16;     // rows that share a decoded element
+constexpr int kBestParts = 128;  // blocks of linear_argmax, whose best are merged afterwards
+
+// sums[i] = sum_k x[first_row + i, k] * W[n, k] in every lane: lane j takes k = j, j + 32, ... in sequence, then the
+// lanes are added in a tree. Rows beyond the last are zero.
+__device__ void dot_rows(float (&sums)[kRowTile], const WeightView& weight, int64_t n, const float* x, int64_t stride,
+                         int64_t first_row, int64_t rows) {
+  for (float& sum : sums) sum = 0.0f;
+  for (int64_t k = threadIdx.x % 32; k < weight.in_features; k += 32) {
+    const float element = element_before_row_scale(weight, n, k);
+#pragma unroll
+    for (int i = 0; i < kRowTile; ++i) {
+      if (first_row + i < rows) sums[i] = fmaf(x[(first_row + i) * stride + k], element, sums[i]);
+    }
+  }
+  const float scale = row_scale(weight, n);
+  const float bias = weight.bias == nullptr ? 0.0f : weight.bias[n];
+  for (float& sum : sums) {
+    for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_xor_sync(~0u, sum, distance);
+    sum = sum * scale + bias;
+  }
+}
+
+__device__ int64_t feature_of_warp() { return int64_t{blockIdx.x} * kWarps + threadIdx.x / 32; }
+
+__global__ void linear_kernel(WeightView weight, float* out, int64_t out_stride, const float* x, int64_t x_stride,
+                              int64_t rows, bool accumulate) {
+  const int64_t n = feature_of_warp();
+  if (n >= weight.out_features) return;
+  for (int64_t first = 0; first < rows; first += kRowTile) {
+    float sums[kRowTile];
+    dot_rows(sums, weight, n, x, x_stride, first, rows);
+    if (threadIdx.x % 32 != 0) continue;
+#pragma unroll
+    for (int i = 0; i < kRowTile; ++i) {
+      if (first + i >= rows) continue;
+      float& value = out[(first + i) * out_stride + n];
+      value = accumulate ? value + sums[i] : sums[i];
+    }
+  }
+}
+
+__global__ void linear_silu_mul_kernel(WeightView gate, WeightView up, float* out, int64_t out_stride, const float* x,
+                                       int64_t x_stride, int64_t rows) {
+  const int64_t n = feature_of_warp();
+  if (n >= gate.out_features) return;
+  for (int64_t first = 0; first < rows; first += kRowTile) {
+    float gates[kRowTile];
+    float ups[kRowTile];
+    dot_rows(gates, gate, n, x, x_stride, first, rows);
+    dot_rows(ups, up, n, x, x_stride, first, rows);
+    if (threadIdx.x % 32 != 0) continue;
+#pragma unroll
+    for (int i = 0; i < kRowTile; ++i) {
+      if (first + i < rows) out[(first + i) * out_stride + n] = silu_mul(gates[i], ups[i]);
+    }
+  }
+}
+
+// parts[r * gridDim.x + block] = the best of the features that the block has gone through.
+__global__ void best_feature_kernel(WeightView weight, BestKey* parts, const float* x, int64_t x_stride, int64_t rows,
+                                    int64_t num_choices, float multiplier, float softcap) {
+  __shared__ BestKey keys[kWarps][kRowTile];
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  for (int64_t first = 0; first < rows; first += kRowTile) {
+    BestKey best[kRowTile];
+    for (BestKey& key : best) key = kNoKey;
+    for (int64_t n = feature_of_warp(); n < num_choices; n += int64_t{gridDim.x} * kWarps) {
+      float sums[kRowTile];
+      dot_rows(sums, weight, n, x, x_stride, first, rows);
+#pragma unroll
+      for (int i = 0; i < kRowTile; ++i) {
+        const float value = scale_softcap(sums[i], multiplier, softcap);
+        best[i] = better(best[i], best_key(value, static_cast<uint32_t>(n)));
+      }
+    }
+    if (threadIdx.x % 32 == 0) {
+      for (int i = 0; i < kRowTile; ++i) keys[warp][i] = best[i];
+    }
+    __syncthreads();
+    if (threadIdx.x < kRowTile && first + threadIdx.x < rows) {
+      BestKey key = kNoKey;
+      for (int w = 0; w < kWarps; ++w) key = better(key, keys[w][threadIdx.x]);
+      parts[(first + threadIdx.x) * gridDim.x + blockIdx.x] = key;
+    }
+    __syncthreads();
+  }
+}
+
+__global__ void best_part_kernel(int32_t* ids, const BestKey* parts) {
+  const BestKey key = best_of_block(parts[int64_t{blockIdx.x} * kBestParts + threadIdx.x]);
+  if (threadIdx.x == 0) ids[blockIdx.x] = choice_of(key);
+}
+
+}  // namespace
+
+void linear(Context& context, const LinearArgs& args) {
+  const int64_t rows = args.x.dim(0);
+  int64_t column = 0;
+  for (const WeightView& weight : args.weights) {
+    if (rows > 0) {
+      launch(context, "linear", {blocks_for(weight.out_features, kWarps), kWarps * 32}, linear_kernel, weight,
+             args.out.f32() + column, args.out.row_stride, args.x.f32(), args.x.row_stride, rows, args.accumulate);
+    }
+    column += weight.out_features;
+  }
+}
+
+void linear_silu_mul(Context& context, const LinearSiluMulArgs& args) {
+  if (args.x.dim(0) == 0) return;
+  launch(context, "linear_silu_mul", {blocks_for(args.gate.out_features, kWarps), kWarps * 32}, linear_silu_mul_kernel,
+         args.gate, args.up, args.out.f32(), args.out.row_stride, args.x.f32(), args.x.row_stride, args.x.dim(0));
+}
+
+void linear_argmax(Context& context, const LinearArgmaxArgs& args) {
+  const int64_t rows = args.x.dim(0);
+  if (rows == 0) return;
+  const ArenaScope scope(*context.arena);
+  auto* parts = reinterpret_cast<BestKey*>(context.arena->take_i32(rows * kBestParts * 2));
+  launch(context, "linear_argmax", {kBestParts, kWarps * 32}, best_feature_kernel, args.weight, parts, args.x.f32(),
+         args.x.row_stride, rows, args.num_choices, args.multiplier, args.softcap);
+  launch(context, "linear_argmax", {static_cast<unsigned>(rows), kBestParts}, best_part_kernel, args.ids, parts);
+}
+
+size_t linear_argmax_scratch_bytes(int64_t rows) { return arena_bytes_f32(rows * kBestParts * 2); }
+
+}  // namespace blockdraft::cu

@@ -1,0 +1,46 @@
+// blockdraft-gpu-suite: a line a case, then "N passed, M failed". Exit code 1 after a failure, 77 without a card.
+#include <cstdio>
+
+#include <gtest/gtest.h>
+
+#include "gpu_suite/card.h"
+
+namespace blockdraft::test {
+namespace {
+
+class LinePrinter : public testing::EmptyTestEventListener {
+  void OnTestPartResult(const testing::TestPartResult& result) override {
+    if (!result.failed()) return;
+    std::printf("%s:%d: %s\n", result.file_name() == nullptr ? "?" : result.file_name(), result.line_number(),
+                result.message());
+  }
+
+  void OnTestEnd(const testing::TestInfo& info) override {
+    std::printf("%-6s %s.%s (%lld ms)\n", info.result()->Passed() ? "ok" : "FAILED", info.test_suite_name(),
+                info.name(), static_cast<long long>(info.result()->elapsed_time()));
+    std::fflush(stdout);
+  }
+
+  void OnTestProgramEnd(const testing::UnitTest& suite) override {
+    std::printf("%d passed, %d failed\n", suite.successful_test_count(), suite.failed_test_count());
+  }
+};
+
+}  // namespace
+}  // namespace blockdraft::test
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  auto& listeners = testing::UnitTest::GetInstance()->listeners();
+  if (!testing::GTEST_FLAG(list_tests)) {
+    delete listeners.Release(listeners.default_result_printer());
+    listeners.Append(new blockdraft::test::LinePrinter());
+    if (const auto status = blockdraft::test::Card::open(); !status) {
+      std::printf("skipped: %s\n", status.error().message.c_str());
+      return 77;
+    }
+  }
+  const int result = RUN_ALL_TESTS();
+  blockdraft::test::Card::close();
+  return result;
+}

@@ -2,10 +2,10 @@
 // which its numbers are asked for, on who drafts or on who else is in the batch (docs/architecture.md).
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 
 #include "base/host_device.h"
+#include "base/natural_log.h"
 #include "base/philox.h"
 
 namespace blockdraft {
@@ -45,7 +45,7 @@ class GumbelNoise {
       block_ = block;
       words_ = noise_words(key_, block);
     }
-    return -std::log(-std::log(to_uniform(words_[static_cast<uint32_t>(id) % 4])));
+    return -natural_log(-natural_log(to_uniform(words_[static_cast<uint32_t>(id) % 4])));
   }
 
  private:

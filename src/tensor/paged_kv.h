@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/check.h"
+#include "base/host_device.h"
 #include "tensor/dtype.h"
 
 namespace blockdraft {
@@ -31,7 +32,7 @@ struct PagedKvView {
   }
 
   // Offset of a position's vector for one head, in elements.
-  int64_t offset(int32_t page, int32_t kv_head, int32_t slot) const {
+  BLOCKDRAFT_HOST_DEVICE int64_t offset(int32_t page, int32_t kv_head, int32_t slot) const {
     return ((static_cast<int64_t>(page) * num_kv_heads + kv_head) * kPageSize + slot) * head_dim;
   }
 };

@@ -36,6 +36,11 @@ void sample(Context& context, int32_t* ids, ConstTensorView scores, int64_t num_
   BLOCKDRAFT_DISPATCH(context, sample(context, ids, scores, num_choices, rows, target_ids));
 }
 
+void candidate_noise(Context& context, TensorView noise, const int32_t* candidates, const RowSampling* rows) {
+  CHECK(is_f32_matrix(noise) && ((candidates != nullptr && rows != nullptr) || noise.dim(0) == 0));
+  BLOCKDRAFT_DISPATCH(context, candidate_noise(context, noise, candidates, rows));
+}
+
 void softmax_row(float* probabilities, const float* scores, int64_t count) {
   CHECK(count >= 1);
   cpu::softmax_row(probabilities, scores, count);

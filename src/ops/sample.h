@@ -40,6 +40,11 @@ void to_scores(Context& context, TensorView logits, int64_t num_choices, const R
 void sample(Context& context, int32_t* ids, ConstTensorView scores, int64_t num_choices, const RowSampling* rows,
             const int32_t* target_ids);
 
+// What candidate_walk() adds to the scores so that its largest is a draw with probabilities softmax(score / T):
+//   noise[r, c] = T * gumbel(noise of r, candidates[r * K + c]);  0 for a row with temperature 0 or without candidates
+//   noise: [rows, K] f32.  candidates: [rows * K], kNotANumber throughout a row without.  rows: [rows].
+void candidate_noise(Context& context, TensorView noise, const int32_t* candidates, const RowSampling* rows);
+
 // Probabilities of some ids, 0 for all others.
 struct ProbabilityRow {
   const int32_t* ids = nullptr;  // [count] distinct; null: 0 .. count - 1
@@ -55,12 +60,15 @@ namespace cpu {
 void to_scores(Context& context, TensorView logits, int64_t num_choices, const RowSampling* rows);
 void sample(Context& context, int32_t* ids, ConstTensorView scores, int64_t num_choices, const RowSampling* rows,
             const int32_t* target_ids);
+void candidate_noise(Context& context, TensorView noise, const int32_t* candidates, const RowSampling* rows);
 void softmax_row(float* probabilities, const float* scores, int64_t count);
 }  // namespace cpu
 namespace cu {
 void to_scores(Context& context, TensorView logits, int64_t num_choices, const RowSampling* rows);
 void sample(Context& context, int32_t* ids, ConstTensorView scores, int64_t num_choices, const RowSampling* rows,
             const int32_t* target_ids);
+void candidate_noise(Context& context, TensorView noise, const int32_t* candidates, const RowSampling* rows);
+size_t sample_scratch_bytes(int64_t rows);
 }  // namespace cu
 
 }  // namespace blockdraft

@@ -66,6 +66,18 @@ void sample(Context& context, int32_t* ids, ConstTensorView scores, int64_t num_
   });
 }
 
+void candidate_noise(Context& context, TensorView noise, const int32_t* candidates, const RowSampling* rows) {
+  const int64_t k = noise.dim(1);
+  for_each_row(context, noise.dim(0), k * kExpCost, [&](int64_t r) {
+    const int32_t* ids = candidates + r * k;
+    float* values = noise.row(r);
+    std::fill_n(values, k, 0.0f);
+    if (rows[r].temperature == 0.0f || ids[0] == kNotANumber) return;
+    GumbelNoise gumbel(rows[r].noise);
+    for (int64_t c = 0; c < k; ++c) values[c] = rows[r].temperature * static_cast<float>(gumbel(ids[c]));
+  });
+}
+
 void softmax_row(float* probabilities, const float* scores, int64_t count) {
   const float max = *std::max_element(scores, scores + count);
   double total = 0;

@@ -16,6 +16,12 @@ struct LaunchShape {
   dim3 grid;
   dim3 block;
   size_t shared_bytes = 0;  // dynamic
+  // As much of a multiprocessor's memory as can be is shared memory: several blocks of a kernel that uses much of it
+  // fit, and a neighbour in time that wants the same need not wait for the memory to be divided anew.
+  bool prefers_shared = false;
+  // The kernel may begin while the one before it on the stream is still running. It must call wait_for_predecessor()
+  // (ops/cuda/overlap.cuh) in every thread before it touches what that one writes, and before it ends.
+  bool overlaps = false;
 };
 
 // A failed launch is an error of the next CudaDevice::synchronize(), by the name `what`, a literal. An empty grid
@@ -30,7 +36,17 @@ void launch(Context& context, const char* what, const LaunchShape& shape, void (
                                      static_cast<int>(shape.shared_bytes)),
                 what);
   }
+  if (shape.prefers_shared) {
+    device.note(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                     cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared),
+                what);
+  }
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
+  config.attrs = &overlap;
+  config.numAttrs = shape.overlaps && device.compute_capability() >= 90 ? 1 : 0;
   config.gridDim = shape.grid;
   config.blockDim = shape.block;
   config.dynamicSmemBytes = shape.shared_bytes;

@@ -1,0 +1,22 @@
+// Rows from one place to another.
+#pragma once
+
+#include <cstdint>
+
+#include "tensor/context.h"
+#include "tensor/tensor_view.h"
+
+namespace blockdraft {
+
+// out[r, :] = x[index[r], :]; index null: x[r, :].
+//   x: [rows of x, columns] f32.  out: [rows, columns] f32; must not overlap x.  index: [rows], each a row of x.
+void copy_rows(Context& context, TensorView out, ConstTensorView x, const int32_t* index);
+
+namespace cpu {
+void copy_rows(Context& context, TensorView out, ConstTensorView x, const int32_t* index);
+}
+namespace cu {
+void copy_rows(Context& context, TensorView out, ConstTensorView x, const int32_t* index);
+}
+
+}  // namespace blockdraft

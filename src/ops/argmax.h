@@ -1,6 +1,7 @@
 // The greedy choice.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "tensor/context.h"
@@ -19,6 +20,7 @@ void argmax(Context& context, int32_t* ids, ConstTensorView logits, int64_t num_
 }
 namespace cu {
 void argmax(Context& context, int32_t* ids, ConstTensorView logits, int64_t num_choices);
-}
+size_t argmax_scratch_bytes(int64_t rows);
+}  // namespace cu
 
 }  // namespace blockdraft

@@ -1,6 +1,7 @@
 // Attention of new rows over paged keys and values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "tensor/batch_view.h"
@@ -43,7 +44,12 @@ namespace cpu {
 void attention(Context& context, const AttentionArgs& args);
 }
 namespace cu {
+// head_dim 64, 128 or 256 (ops/cuda/support.h), BF16 pages; rows of q and out begin at multiples of 8
+// bytes. Groups are of 8 chunks there (ops/cuda/attention_plan.cuh).
 void attention(Context& context, const AttentionArgs& args);
-}
+// Of a call with any number of rows.
+size_t attention_scratch_bytes(const CudaDevice& device, int32_t num_kv_heads, int32_t head_dim,
+                               int32_t page_table_stride);
+}  // namespace cu
 
 }  // namespace blockdraft

@@ -1,0 +1,23 @@
+// Programmatic dependent launch: a kernel that begins before the one before it ends (LaunchShape::overlaps).
+//
+// The first kernel of a pair is launched plainly, so all that came before it is done when either runs. Cards below
+// compute capability 9.0 have no such launches, and there is nothing to wait for.
+#pragma once
+
+namespace blockdraft::cu {
+
+// The next kernel may begin as soon as all blocks have said so or ended.
+__device__ inline void let_successor_begin() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;\n");
+#endif
+}
+
+// Until the kernel before has ended and all that it wrote can be read.
+__device__ inline void wait_for_predecessor() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;\n" ::: "memory");
+#endif
+}
+
+}  // namespace blockdraft::cu

@@ -14,20 +14,22 @@
 // its pages, chunks are merged in order within a group, groups in order. Which team has which chunks, and how many
 // queries it has, changes no result. Head dimensions above 128 are the work of two warps, each with half of the values.
 //
-// There are two kernels with the same arithmetic: for few queries a warp alone is a team, and there are many teams with
-// deep rings; otherwise teams of up to four warps share what they copy, and three blocks of a multiprocessor hide what
-// each of them waits for.
+// There are two kernels with the same arithmetic: for few queries a warp alone is a team, and there are many teams;
+// otherwise teams of up to four warps share what they copy.
 
 namespace blockdraft::cu {
 
 namespace {
 
+constexpr int kBlocksPerMultiprocessor = 2;
+
 // kFew: tiles of 16 queries.
 template <int kHeadDim, bool kFew>
 struct Variant {
-  static constexpr bool kGroupsShared = !kFew;
-  static constexpr int kBlocks = !kFew && kHeadDim <= 128 ? 3 : 2;  // of a multiprocessor
-  static constexpr int kPagesPerWarp = kFew ? (kHeadDim > 64 ? 6 : 12) : (kHeadDim == 64 ? 6 : 2);  // of the rings
+  static constexpr bool kIsWide = kHeadDim > 128;  // registers and shared memory are short
+  static constexpr bool kGroupsShared = kIsWide;
+  static constexpr int kSlotPages = kFew || kIsWide ? 2 : 4;
+  static constexpr int kPagesPerWarp = kIsWide ? 2 : kHeadDim > 64 ? 6 : 12;  // of the rings
   static constexpr int kMinTeam = kFew ? 1 : 2;
   static constexpr int kMaxQueries = kFew ? 16 : 16 * kAttentionWarps / Tiling<kHeadDim>::kSlices;  // of a tile
   static constexpr int kRingBytes = kAttentionWarps * kPagesPerWarp * Tiling<kHeadDim>::kPageBytes;
@@ -45,13 +47,13 @@ __device__ void meet(int team) {
 }
 
 // Calls body(constant) with the first page of each slot of a chunk.
-template <class Body>
+template <int kSlotPages, class Body>
 __device__ void for_each_slot(const Body& body) {
-  static_assert(kPagesPerChunk == 8 && kSlotPages == 2);
+  static_assert(kPagesPerChunk == 8 && (kSlotPages == 2 || kSlotPages == 4));
   body(std::integral_constant<int, 0>());
-  body(std::integral_constant<int, 2>());
+  if constexpr (kSlotPages == 2) body(std::integral_constant<int, 2>());
   body(std::integral_constant<int, 4>());
-  body(std::integral_constant<int, 6>());
+  if constexpr (kSlotPages == 2) body(std::integral_constant<int, 6>());
 }
 
 template <int kHeadDim, bool kFew, int kTeam>
@@ -59,6 +61,7 @@ __device__ void attend(const AttentionCall& call, const AttentionPlan& plan, con
                        float4* group_memory) {
   using Shape = Tiling<kHeadDim>;
   using Kernel = Variant<kHeadDim, kFew>;
+  constexpr int kSlotPages = Kernel::kSlotPages;
   constexpr int kSlots = Kernel::kPagesPerWarp * kTeam / kSlotPages;
   static_assert(kSlots >= 2);
   const int warp = static_cast<int>(threadIdx.x) / 32 % kTeam;
@@ -66,7 +69,7 @@ __device__ void attend(const AttentionCall& call, const AttentionPlan& plan, con
   const int tile = warp / Shape::kSlices;
   const int slice = warp % Shape::kSlices;
 
-  Loader<kHeadDim, kTeam, kSlots> loader(call, unit, warp, ring);
+  Loader<kHeadDim, kTeam, kSlotPages, kSlots> loader(call, unit, warp, ring);
   for (int i = 0; i + 1 < kSlots; ++i) loader.load();
   const LaneQueries queries = queries_of_lane(call, unit, tile);
   uint32_t fragments[Shape::kSteps][4];
@@ -79,7 +82,7 @@ __device__ void attend(const AttentionCall& call, const AttentionPlan& plan, con
     meet<kTeam>(team);
     loader.load();
     slot = slot + 1 == kSlots ? 0 : slot + 1;
-    return ring + static_cast<uint32_t>(slot * Shape::kSlotBytes);
+    return ring + static_cast<uint32_t>(slot * kSlotPages * Shape::kPageBytes);
   };
 
   PartialHead totals[2];
@@ -90,13 +93,17 @@ __device__ void attend(const AttentionCall& call, const AttentionPlan& plan, con
 #pragma unroll 1
   for (int chunk = unit.first_chunk; chunk < unit.end_chunk; ++chunk) {
     float scores[2 * kPagesPerChunk][4];
-    for_each_slot([&](auto page) { score_slot<kHeadDim, 2 * decltype(page)::value>(scores, fragments, next_slot()); });
+    for_each_slot<kSlotPages>([&](auto page) {
+      score_slot<kHeadDim, kSlotPages, 2 * decltype(page)::value>(scores, fragments, next_slot());
+    });
     if (!see_all(queries, chunk * kAttentionChunk)) mask_scores(scores, queries, chunk * kAttentionChunk);
     PartialHead heads[2];
     uint32_t weights[kPagesPerChunk][4];
     weigh_scores(heads, weights, scores, call.scale_log2);
     Values<kHeadDim> values = {};
-    for_each_slot([&](auto page) { weigh_slot<kHeadDim, decltype(page)::value>(values, weights, next_slot(), slice); });
+    for_each_slot<kSlotPages>([&](auto page) {
+      weigh_slot<kHeadDim, kSlotPages, decltype(page)::value>(values, weights, next_slot(), slice);
+    });
     group.add(heads, values);
     const bool is_last = chunk + 1 == unit.end_chunk;
     if (!unit.is_whole || !(is_last || (chunk + 1) % kChunksPerGroup == 0)) continue;
@@ -128,7 +135,7 @@ __device__ void attend_units(const AttentionCall& call, const AttentionPlan& pla
 }
 
 template <int kHeadDim, bool kFew>
-__global__ void __launch_bounds__(kAttentionThreads, (Variant<kHeadDim, kFew>::kBlocks))
+__global__ void __launch_bounds__(kAttentionThreads, kBlocksPerMultiprocessor)
     attend_kernel(const __grid_constant__ AttentionCall call) {
   extern __shared__ __align__(1024) std::byte memory[];
   __shared__ int units_before[kMaxSequences];
@@ -154,7 +161,7 @@ void run(Context& context, const AttentionArgs& args, AttentionCall call) {
   CHECK(call.heads_per_kv_head <= Kernel::kMaxQueries);
   call.rows_per_tile = Kernel::kMaxQueries / call.heads_per_kv_head;
   call.min_team_warps = Kernel::kMinTeam;
-  call.num_blocks = context.cuda->num_multiprocessors() * Kernel::kBlocks;
+  call.num_blocks = context.cuda->num_multiprocessors() * kBlocksPerMultiprocessor;
   launch(context, "attention",
          {.grid = static_cast<unsigned>(call.num_blocks),
           .block = kAttentionThreads,

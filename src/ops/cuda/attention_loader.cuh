@@ -9,7 +9,6 @@
 namespace blockdraft::cu {
 
 inline constexpr int kPagesPerChunk = kAttentionChunk / kPageSize;
-inline constexpr int kSlotPages = 2;  // that a team copies and uses at a time
 
 template <int kHeadDim>
 struct Tiling {
@@ -18,7 +17,6 @@ struct Tiling {
   static constexpr int kSteps = kHeadDim / 16;        // of a product with a key
   static constexpr int kRowBytes = kHeadDim * 2;
   static constexpr int kPageBytes = kPageSize * kRowBytes;
-  static constexpr int kSlotBytes = kSlotPages * kPageBytes;
 };
 
 // Pieces of 16 bytes of a page lie in its rows in another order, so that neighbours in a column lie in different banks:
@@ -70,9 +68,10 @@ __device__ Unit unit_of(const AttentionCall& call, const AttentionPlan& plan, co
 
 // Copies the pages of a unit to the ring of a team, slot after slot: of each chunk the keys, then the values. Each warp
 // copies some rows of each slot.
-template <int kHeadDim, int kTeam, int kSlots>
+template <int kHeadDim, int kTeam, int kSlotPages, int kSlots>
 struct Loader {
   using Shape = Tiling<kHeadDim>;
+  static constexpr int kSlotBytes = kSlotPages * Shape::kPageBytes;
   static constexpr int kPieces = kHeadDim / 8;                         // of a row
   static constexpr int kRowsAtOnce = kPieces < 32 ? 32 / kPieces : 1;  // that a warp copies with one instruction
   static constexpr int kRowsOfWarp = kSlotPages * kPageSize / kTeam;   // of a slot
@@ -142,7 +141,7 @@ struct Loader {
 #pragma unroll
       for (int i = 0; i < kPagesOfWarp; ++i) {
         copy_rows_of_page(__shfl_sync(~0u, numbers, page + i - first_page), (page + i) * kPageSize,
-                          to + static_cast<uint32_t>(slot * Shape::kSlotBytes + i * Shape::kPageBytes));
+                          to + static_cast<uint32_t>(slot * kSlotBytes + i * Shape::kPageBytes));
       }
       page += kSlotPages;
       if (page % kPagesPerChunk < kSlotPages) {  // the chunk's last slot was this one

@@ -127,21 +127,14 @@ __device__ AttentionPlan choose_plan(const AttentionCall& call, const WorkCounts
   plan.queries_per_unit = plan.team_warps / kWarpsPerTile * 16;
   const int teams = call.num_blocks * (kAttentionWarps / plan.team_warps);
   const auto room = static_cast<int>(call.partial_floats / (plan.queries_per_unit * (kHeadDim + 2)));
-  // Small parts keep all multiprocessors busy, but each costs a beginning and leaves a partial result. Times of the
-  // three ways, about in eighths of what a team needs for a chunk while the others work, too; measured on an H200.
-  const auto turns = [&](int units) { return (units + teams - 1) / teams; };
-  const int chunks = (counts.by_chunk + counts.whole - 1) / max(counts.whole, 1);  // of a tile
-  const int chunk_time = counts.by_chunk <= room ? turns(counts.by_chunk) * 22 + chunks / 16 : INT32_MAX;
-  const int group_time = counts.by_group <= room ? turns(counts.by_group) * (6 * kChunksPerGroup) +
-                                                       28 * counts.by_group / teams + chunks / 128
-                                                 : INT32_MAX;
-  const int whole_time = turns(counts.whole) * (6 * chunks + 8) + 4 * chunks * counts.whole / teams;
+  // Small parts keep all multiprocessors busy, but each begins anew and leaves a partial result: they pay where a team
+  // has one at most. Parts of a group are worth it until the whole ones are enough for half of the teams.
   plan.chunks_per_unit = kWholeSequence;
   plan.total_units = counts.whole;
-  if (chunk_time < min(group_time, whole_time)) {
+  if (counts.by_chunk <= min(room, teams)) {
     plan.chunks_per_unit = 1;
     plan.total_units = counts.by_chunk;
-  } else if (group_time < whole_time) {
+  } else if (counts.by_group <= room && 2 * counts.whole < teams) {
     plan.chunks_per_unit = kChunksPerGroup;
     plan.total_units = counts.by_group;
   }

@@ -57,7 +57,7 @@ __device__ void load_queries(uint32_t (&fragments)[Tiling<kHeadDim>::kSteps][4],
 }
 
 // Scores of the keys of a slot's pages, in tiles of 8 keys, from tile kFirst on.
-template <int kHeadDim, int kFirst>
+template <int kHeadDim, int kSlotPages, int kFirst>
 __device__ void score_slot(float (&scores)[2 * kPagesPerChunk][4],
                            const uint32_t (&queries)[Tiling<kHeadDim>::kSteps][4], uint32_t slot) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -80,7 +80,7 @@ __device__ void score_slot(float (&scores)[2 * kPagesPerChunk][4],
 }
 
 // values += weights of the keys of a slot's pages times their values, of the warp's slice.
-template <int kHeadDim, int kFirst>
+template <int kHeadDim, int kSlotPages, int kFirst>
 __device__ void weigh_slot(float (&values)[Tiling<kHeadDim>::kValues / 8][4],
                            const uint32_t (&weights)[kPagesPerChunk][4], uint32_t slot, int slice) {
   const int lane = static_cast<int>(threadIdx.x) % 32;

@@ -147,7 +147,8 @@ TEST(Attention, LargeScoresDoNotOverflow) {
   pages.fill();
   const BatchView batch = pages.batch();
   // Scores of +-1e5: the softmax is one at the largest and zero elsewhere.
-  for (int32_t p = 0; p < 400; ++p) std::fill_n(pages.kv().k_f32() + pages.offset(0, p, 0), 8, p == 250 ? 100.0f : -100.0f);
+  for (int32_t p = 0; p < 400; ++p)
+    std::fill_n(pages.kv().k_f32() + pages.offset(0, p, 0), 8, p == 250 ? 100.0f : -100.0f);
   Matrix q(1, 8);
   std::fill_n(q.row(0), 8, 125.0f);
   Matrix out(1, 8);

@@ -1,21 +1,15 @@
-// The products by their definition, for every type of weight: a warp a feature, float32 throughout. Slow, and right.
-#include <algorithm>
-
 #include "ops/cuda/best_key.cuh"
 #include "ops/cuda/decode.cuh"
 #include "ops/cuda/elementwise.cuh"
 #include "ops/cuda/launch.h"
-#include "ops/linear.h"
-#include "ops/linear_argmax.h"
-#include "ops/linear_silu_mul.h"
+#include "ops/cuda/linear_simple.h"
 
 namespace blockdraft::cu {
 
 namespace {
 
-constexpr int kWarps = 8;        // features of a block at a time
-constexpr int kRowTile = 16;     // rows that share a decoded element
-constexpr int kBestParts = 128;  // blocks of linear_argmax, whose best are merged afterwards
+constexpr int kWarps = 8;     // features of a block at a time
+constexpr int kRowTile = 16;  // rows that share a decoded element
 
 // sums[i] = sum_k x[first_row + i, k] * W[n, k] in every lane: lane j takes k = j, j + 32, ... in sequence, then the
 // lanes are added in a tree. Rows beyond the last are zero.
@@ -103,41 +97,26 @@ __global__ void best_feature_kernel(WeightView weight, BestKey* parts, const flo
   }
 }
 
-__global__ void best_part_kernel(int32_t* ids, const BestKey* parts) {
-  const BestKey key = best_of_block(parts[int64_t{blockIdx.x} * kBestParts + threadIdx.x]);
-  if (threadIdx.x == 0) ids[blockIdx.x] = choice_of(key);
-}
-
 }  // namespace
 
-void linear(Context& context, const LinearArgs& args) {
-  const int64_t rows = args.x.dim(0);
+void linear_simple(Context& context, const LinearArgs& args) {
   int64_t column = 0;
   for (const WeightView& weight : args.weights) {
-    if (rows > 0) {
-      launch(context, "linear", {blocks_for(weight.out_features, kWarps), kWarps * 32}, linear_kernel, weight,
-             args.out.f32() + column, args.out.row_stride, args.x.f32(), args.x.row_stride, rows, args.accumulate);
-    }
+    launch(context, "linear", {blocks_for(weight.out_features, kWarps), kWarps * 32}, linear_kernel, weight,
+           args.out.f32() + column, args.out.row_stride, args.x.f32(), args.x.row_stride, args.x.dim(0),
+           args.accumulate);
     column += weight.out_features;
   }
 }
 
-void linear_silu_mul(Context& context, const LinearSiluMulArgs& args) {
-  if (args.x.dim(0) == 0) return;
+void linear_silu_mul_simple(Context& context, const LinearSiluMulArgs& args) {
   launch(context, "linear_silu_mul", {blocks_for(args.gate.out_features, kWarps), kWarps * 32}, linear_silu_mul_kernel,
          args.gate, args.up, args.out.f32(), args.out.row_stride, args.x.f32(), args.x.row_stride, args.x.dim(0));
 }
 
-void linear_argmax(Context& context, const LinearArgmaxArgs& args) {
-  const int64_t rows = args.x.dim(0);
-  if (rows == 0) return;
-  const ArenaScope scope(*context.arena);
-  auto* parts = reinterpret_cast<BestKey*>(context.arena->take_i32(rows * kBestParts * 2));
-  launch(context, "linear_argmax", {kBestParts, kWarps * 32}, best_feature_kernel, args.weight, parts, args.x.f32(),
-         args.x.row_stride, rows, args.num_choices, args.multiplier, args.softcap);
-  launch(context, "linear_argmax", {static_cast<unsigned>(rows), kBestParts}, best_part_kernel, args.ids, parts);
+void best_features_simple(Context& context, BestKey* keys, const LinearArgmaxArgs& args) {
+  launch(context, "linear_argmax", {kBestParts, kWarps * 32}, best_feature_kernel, args.weight, keys, args.x.f32(),
+         args.x.row_stride, args.x.dim(0), args.num_choices, args.multiplier, args.softcap);
 }
-
-size_t linear_argmax_scratch_bytes(int64_t rows) { return arena_bytes_f32(rows * kBestParts * 2); }
 
 }  // namespace blockdraft::cu

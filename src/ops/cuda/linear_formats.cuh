@@ -28,6 +28,7 @@ struct Bf16Format {
   static constexpr int kUnitBytes = 256;  // of a row
   static constexpr int kLoads = 4;        // of 16 bytes a lane and unit
   static constexpr int kStageRows = 8;    // weight rows that are copied together
+  static constexpr int kCopyWarps = 1;
   static constexpr float kXScale = 1.0f;  // of x, a power of two, and of the sums
   static constexpr float kSumScale = 1.0f;
   static constexpr bool kHasBlockScales = false;
@@ -66,6 +67,7 @@ struct F8Format {
   static constexpr int kUnitBytes = 128;
   static constexpr int kLoads = 2;
   static constexpr int kStageRows = 16;
+  static constexpr int kCopyWarps = 1;
   static constexpr float kXScale = 0x1p60f;
   static constexpr float kSumScale = 0x1p60f;
   static constexpr bool kHasBlockScales = kByBlocks;
@@ -98,6 +100,7 @@ struct Fp4Format {
   static constexpr int kUnitBytes = 64;
   static constexpr int kLoads = 1;
   static constexpr int kStageRows = 16;
+  static constexpr int kCopyWarps = 2;  // one takes longer to ask for a row than memory to bring it
   static constexpr float kXScale = 1.0f;
   static constexpr float kSumScale = 128.0f;
   static constexpr bool kHasBlockScales = false;

@@ -1,9 +1,9 @@
 // The stream kernel: products at the speed of memory for up to 64 rows of x.
 //
 // One block a multiprocessor, in clusters that share the columns: 2 blocks for up to 32 rows, 4 beyond, so that a math
-// warp can keep its columns of x in registers. Two warps copy weight rows into a ring in shared memory through the copy
-// engine, eight multiply, one or two add up and write. The copies of the first rounds do not wait for the kernels
-// before this one: weights do not depend on them.
+// warp can keep its columns of x in registers. One or two warps copy weight rows into a ring in shared memory through
+// the copy engine, eight multiply, one or two add up and write. The copies of the first rounds do not wait for the
+// kernels before this one: weights do not depend on them.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ inline constexpr int kMaxDevices = 64;
 template <class Shape>
 __device__ __forceinline__ void init_ring(const SharedAddresses<Shape>& shared, int slots) {
   for (int i = 0; i < slots; ++i) {
-    barrier_init(shared.full(i), kCopyWarps);
+    barrier_init(shared.full(i), Shape::kCopyWarps);
     barrier_init(shared.empty(i), kMathWarps);
   }
   fence_copy_engine();
@@ -46,10 +46,10 @@ __device__ __forceinline__ void init_sums(const SharedAddresses<Shape>& shared) 
 }
 
 template <class Format, int kRanks, int kRowTiles, bool kXIsBf16>
-__global__ void __launch_bounds__(StreamShape<kRanks, kRowTiles>::kThreads, 1)
+__global__ void __launch_bounds__(StreamShape<kRanks, kRowTiles, Format::kCopyWarps>::kThreads, 1)
     linear_stream_kernel(const __grid_constant__ StreamParams p) {
 #if __CUDA_ARCH__ >= 900
-  using Shape = StreamShape<kRanks, kRowTiles>;
+  using Shape = StreamShape<kRanks, kRowTiles, Format::kCopyWarps>;
   extern __shared__ __align__(128) unsigned char memory[];
   const SharedAddresses<Shape> shared{kept(shared_address(memory))};
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -68,20 +68,21 @@ __global__ void __launch_bounds__(StreamShape<kRanks, kRowTiles>::kThreads, 1)
     math.run(cluster, clusters);
   } else {
     if constexpr (Shape::kMovesRegisters) give_registers<Shape::kOtherRegisters>();
-    if (warp < kFirstFinishWarp) {
-      if (threadIdx.x == kFirstCopyWarp * 32) init_ring(shared, p.slots);
-      named_barrier(1, kCopyWarps * 32);
+    if (warp < Shape::kFirstFinishWarp) {
+      if (threadIdx.x == Shape::kFirstCopyWarp * 32) init_ring(shared, p.slots);
+      named_barrier(1, Shape::kCopyWarps * 32);
       cluster_arrive();
-      CopyWarp<Format, Shape>(p, shared, rank, warp - kFirstCopyWarp).run(cluster, clusters);
+      CopyWarp<Format, Shape>(p, shared, rank, warp - Shape::kFirstCopyWarp).run(cluster, clusters);
       cluster_wait();
       wait_for_predecessors();
     } else {
-      if (threadIdx.x == kFirstFinishWarp * 32) init_sums(shared);
+      if (threadIdx.x == Shape::kFirstFinishWarp * 32) init_sums(shared);
       __syncwarp();
       cluster_arrive();
       cluster_wait();
       wait_for_predecessors();
-      FinishWarp<Format, Shape>(p, shared, rank, warp - kFirstFinishWarp).run(cluster, clusters);
+      const int finisher = warp - Shape::kFirstFinishWarp;
+      if (finisher < Shape::kFinishWarps) FinishWarp<Format, Shape>(p, shared, rank, finisher).run(cluster, clusters);
     }
   }
 #endif
@@ -109,7 +110,7 @@ int clusters_on(int device, cudaLaunchConfig_t config) {
 
 template <class Format, int kRanks, int kRowTiles, bool kXIsBf16>
 void launch_stream_kernel(Context& context, const char* what, const StreamCall& call) {
-  using Shape = StreamShape<kRanks, kRowTiles>;
+  using Shape = StreamShape<kRanks, kRowTiles, Format::kCopyWarps>;
   StreamParams p{};
   p.call = call;
   p.split = split_of(call.weights[0].in_features);

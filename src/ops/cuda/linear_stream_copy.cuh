@@ -14,9 +14,8 @@ __device__ __forceinline__ uint32_t bytes_of_scales(int64_t first_unit, int coun
 
 template <class Format, class Shape>
 class CopyWarp {
-  static constexpr int kRows = Format::kStageRows / kCopyWarps;  // of a stage
+  static constexpr int kRows = Format::kStageRows / Shape::kCopyWarps;  // of a stage
   static constexpr bool kHasGroupScales = Format::kUnitBytes == 64;
-  static_assert(8 % kRows == 0);
 
  public:
   __device__ __forceinline__ CopyWarp(const StreamParams& p, const SharedAddresses<Shape>& shared, int rank, int copier)
@@ -41,8 +40,8 @@ class CopyWarp {
     const Octet octet = octet_of(p_, tile, row_in_tile / 8);
     const WeightView& weight = p_.call.weights[octet.weight];
     const int row = octet.row + row_in_tile % 8;
-    const int left = static_cast<int>(weight.out_features) - (row - lane_ % kRows);
-    const int count = units.count == 0 ? 0 : min(kRows, max(0, left));
+    const bool copies = lane_ < kRows && row < weight.out_features && units.count > 0;
+    const uint32_t lanes = __ballot_sync(~0u, copies);
     const int64_t first_unit = static_cast<int64_t>(row) * p_.split.units + units.first;
     const uint32_t bytes = units.count * Format::kUnitBytes;
     const uint32_t even_scales = bytes_of_scales(units.first, units.count);
@@ -51,11 +50,12 @@ class CopyWarp {
     barrier_wait(shared_.empty(at_.slot), at_.parity);
     const uint32_t full = shared_.full(at_.slot);
     if (lane_ == 0) {
-      const uint32_t scale_bytes = (count + 1) / 2 * even_scales + count / 2 * odd_scales;
-      barrier_arrive_expecting(full, count * bytes + (kHasGroupScales ? scale_bytes : 0));
+      // Even lanes have even rows.
+      const uint32_t scale_bytes = __popc(lanes & 0x55555555u) * even_scales + __popc(lanes & 0xaaaaaaaau) * odd_scales;
+      barrier_arrive_expecting(full, __popc(lanes) * bytes + (kHasGroupScales ? scale_bytes : 0));
     }
     __syncwarp();
-    if (lane_ < count) {
+    if (copies) {
       const uint32_t stage = shared_.ring() + at_.slot * p_.stage_bytes;
       bulk_copy(stage + row_in_stage_ * p_.row_pitch, weight.data + first_unit * Format::kUnitBytes, bytes, full);
       if (kHasGroupScales) {

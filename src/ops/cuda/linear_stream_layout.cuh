@@ -13,9 +13,6 @@
 namespace blockdraft::cu {
 
 inline constexpr int kMathWarps = 8;
-inline constexpr int kCopyWarps = 2;  // a bulk copy takes a warp longer than the memory takes for an NVFP4 row
-inline constexpr int kFirstCopyWarp = kMathWarps;
-inline constexpr int kFirstFinishWarp = kMathWarps + kCopyWarps;
 inline constexpr int kTileRows = 16;   // of the weight
 inline constexpr int kGroupTiles = 8;  // whose sums over the sections are kept while x changes
 inline constexpr int kMaxSlots = 32;   // of the ring
@@ -34,19 +31,24 @@ struct StreamParams {  // what the copy warp needs is together, for the constant
 };
 
 // Of kernels for 16 * kRowTiles rows of x.
-template <int kRanksOf, int kRowTilesOf>
+template <int kRanksOf, int kRowTilesOf, int kCopyWarpsOf>
 struct StreamShape {
   static constexpr int kRanks = kRanksOf;
   static constexpr int kRowTiles = kRowTilesOf;
+  static constexpr int kCopyWarps = kCopyWarpsOf;
   static constexpr int kHalves = kHalfSlices / kRanks / kMathWarps;  // half-slices a math warp
   static constexpr int kTokens = 16 * kRowTiles;
   static constexpr int kOwned = kTokens / kRanks;          // tokens whose sums a block finishes
   static constexpr int kBuffers = kRowTiles >= 4 ? 1 : 2;  // of partial sums: the ring needs the memory more
   static constexpr int kFinishWarps = kRowTiles >= 2 ? 2 : 1;
-  static constexpr int kThreads = (kMathWarps + kCopyWarps + kFinishWarps) * 32;
   static constexpr uint32_t kReceivedBytes = kTokens * kTileRows * 4 / kFinishWarps;  // a tile and finishing warp
-  // Of a thread; all have 168 at first. With more than one row tile, x leaves a math warp too few.
+  // All threads have 168 registers at first. With more than one row tile, x leaves a math warp too few; they move by
+  // groups of four warps.
   static constexpr bool kMovesRegisters = kRowTiles > 1;
+  static constexpr int kFirstCopyWarp = kMathWarps;
+  static constexpr int kFirstFinishWarp = kFirstCopyWarp + kCopyWarps;
+  static constexpr int kWarps = kMovesRegisters ? kMathWarps + 4 : kFirstFinishWarp + kFinishWarps;  // some may idle
+  static constexpr int kThreads = kWarps * 32;
   static constexpr int kMathRegisters = 208;
   static constexpr int kOtherRegisters = 88;
 

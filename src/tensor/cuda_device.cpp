@@ -123,7 +123,8 @@ Result<Buffer> Buffer::allocate_on(CudaDevice& device, size_t size_bytes, const 
   if (size_bytes == 0) return buffer;
   device.make_current();
   void* data = nullptr;
-  const cudaError_t error = cudaMalloc(&data, size_bytes);
+  constexpr size_t kGranule = 256;  // kernels may read up to 16 bytes behind what they need (ops/cuda/linear_stream.h)
+  const cudaError_t error = cudaMalloc(&data, (size_bytes + kGranule - 1) / kGranule * kGranule);
   BLOCKDRAFT_ASSIGN(buffer.data_, allocated(device, data, error, size_bytes, what));
   buffer.size_bytes_ = size_bytes;
   buffer.release_ = [](void* memory, size_t) { cudaFree(memory); };

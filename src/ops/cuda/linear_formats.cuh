@@ -29,8 +29,8 @@ struct Bf16Format {
   static constexpr int kLoads = 4;        // of 16 bytes a lane and unit
   static constexpr int kStageRows = 8;    // weight rows that are copied together
   static constexpr int kCopyWarps = 1;
-  static constexpr float kXScale = 1.0f;  // of x, a power of two, and of the sums
-  static constexpr float kSumScale = 1.0f;
+  static constexpr float kXScale = 1.0f;    // what x is multiplied with, a power of two
+  static constexpr float kSumScale = 1.0f;  // and the finished sums
   static constexpr bool kHasBlockScales = false;
 
   // The first of 8 columns that a lane has next to one another, the i-th time of four.

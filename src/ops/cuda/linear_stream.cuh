@@ -6,6 +6,7 @@
 // kernels before this one: weights do not depend on them.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 
 #include <cuda_runtime.h>
@@ -108,26 +109,30 @@ int clusters_on(int device, cudaLaunchConfig_t config) {
   return count;
 }
 
-template <class Format, int kRanks, int kRowTiles, bool kXIsBf16>
-void launch_stream_kernel(Context& context, const char* what, const StreamCall& call) {
-  using Shape = StreamShape<kRanks, kRowTiles, Format::kCopyWarps>;
+template <class Format, class Shape>
+StreamParams params_of(const StreamCall& call) {
   StreamParams p{};
   p.call = call;
   p.split = split_of(call.weights[0].in_features);
   const bool is_gated = call.output == StreamOutput::silu_mul;
+  const int rows_of_tile = is_gated ? kTileRows / 2 : kTileRows;
   for (int w = 0; w < call.num_weights; ++w) {
-    const int rows_of_tile = is_gated ? kTileRows / 2 : kTileRows;
     const auto tiles = static_cast<int32_t>((call.weights[w].out_features + rows_of_tile - 1) / rows_of_tile);
     p.first_tile[w + 1] = is_gated ? tiles : p.first_tile[w] + tiles;
   }
   const int section_units = (p.split.units + p.split.sections - 1) / p.split.sections;
-  const uint32_t row_bytes = (section_units + kRanks - 1) / kRanks * Format::kUnitBytes;
+  const uint32_t row_bytes = (section_units + Shape::kRanks - 1) / Shape::kRanks * Format::kUnitBytes;
   p.row_pitch = row_bytes % 128 == 64 ? row_bytes : row_bytes + 64;
   p.stage_bytes = Format::kStageRows * (p.row_pitch + (Format::kUnitBytes == 64 ? kScalePitch : 0));
   constexpr uint32_t kRingBytes = kSharedBytes - (sizeof(typename Shape::Shared) + 127) / 128 * 128;
-  p.slots = static_cast<int32_t>(kRingBytes / p.stage_bytes);
-  if (p.slots > kMaxSlots) p.slots = kMaxSlots;
+  p.slots = std::min(kMaxSlots, static_cast<int>(kRingBytes / p.stage_bytes));
+  return p;
+}
 
+template <class Format, int kRanks, int kRowTiles, bool kXIsBf16>
+void launch_stream_kernel(Context& context, const char* what, const StreamCall& call) {
+  using Shape = StreamShape<kRanks, kRowTiles, Format::kCopyWarps>;
+  const StreamParams p = params_of<Format, Shape>(call);
   cudaLaunchAttribute attributes[2];
   attributes[0].id = cudaLaunchAttributeClusterDimension;
   attributes[0].val.clusterDim = {kRanks, 1, 1};
@@ -139,10 +144,9 @@ void launch_stream_kernel(Context& context, const char* what, const StreamCall& 
   config.stream = context.cuda->stream();
   config.attrs = attributes;
   config.numAttrs = 1;
-  int clusters = clusters_on<Format, kRanks, kRowTiles, kXIsBf16>(context.cuda->index(), config);
-  CHECK(clusters > 0);
-  if (clusters > kBestParts) clusters = kBestParts;
-  if (clusters > p.first_tile[call.num_weights]) clusters = p.first_tile[call.num_weights];
+  const int at_once = clusters_on<Format, kRanks, kRowTiles, kXIsBf16>(context.cuda->index(), config);
+  CHECK(at_once > 0);
+  const int clusters = std::min({at_once, kBestParts, p.first_tile[call.num_weights]});
   config.gridDim = dim3(static_cast<unsigned>(kRanks * clusters));
   config.numAttrs = 2;
   context.cuda->note(cudaLaunchKernelEx(&config, linear_stream_kernel<Format, kRanks, kRowTiles, kXIsBf16>, p), what);

@@ -10,6 +10,7 @@ namespace blockdraft {
 
 // Writes row r of k and v to the page and slot of its position in its sequence's page table.
 //   k, v: [rows, kv_heads * head_dim] f32, k normed and roped. Rounded to the type of the pages (BF16 on a card).
+// On a card, a head's values that are not all finite are stored as 0 and its key as NaN.
 // Rows of a page that lies outside the pool (a freed page of a sliding window) are a bug of the caller.
 void kv_write(Context& context, const PagedKvView& kv, const BatchView& batch, ConstTensorView k, ConstTensorView v);
 

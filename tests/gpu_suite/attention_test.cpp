@@ -1,10 +1,13 @@
 // Attention of the card against that of the CPU over the same rounded keys and values, and its bits against themselves.
 #include "ops/attention.h"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "gpu_suite/card.h"
 #include "ops/cuda/support.h"
+#include "ops/kv_write.h"
 #include "support/paged_sequences.h"
 
 namespace blockdraft {
@@ -92,6 +95,44 @@ void expect_like_the_cpu(const std::vector<SequenceSpec>& specs, const Heads& he
   EXPECT_LT(test::relative_error(found, expected), kTolerance)
       << heads.num_heads << "/" << heads.num_kv_heads << " heads of " << heads.head_dim
       << (mask.causal ? ", causal" : "") << ", window " << mask.window << ", " << rows << " rows";
+}
+
+// Keys or values that are not numbers, or infinite, concern the rows that see them, and no other row.
+TEST(Attention, NotANumberReachesThoseWhoSeeIt) {
+  const Heads heads{4, 2, 64};
+  const std::vector<SequenceSpec> specs{{1, 120, 16}};
+  PagedSequences pages(specs, heads.num_kv_heads, heads.head_dim, 5);
+  pages.fill();
+  std::mt19937 generator(6);
+  const Matrix k = Matrix::random(generator, 16, int64_t{heads.num_kv_heads} * heads.head_dim);
+  const Matrix v = Matrix::random(generator, 16, int64_t{heads.num_kv_heads} * heads.head_dim);
+  const Matrix q = queries_of(specs, heads, 0);
+  const auto attend = [&](const Matrix& keys, const Matrix& values) {
+    OnCard on;
+    const PagedKvView kv = on.upload_bf16(pages.kv());
+    const BatchView batch = on.upload(pages.batch());
+    const TensorView out = on.upload(Matrix(16, heads.columns()));
+    kv_write(on.card(), kv, batch, on.upload(keys), on.upload(values));
+    attention(on.card(), {.out = out, .q = on.upload(q), .kv = kv, .batch = batch, .num_heads = 4});
+    return on.download(out);
+  };
+  const Matrix expected = attend(k, v);
+  for (const int32_t bad : {120, 127, 128, 131, 135}) {
+    for (const bool is_key : {true, false}) {
+      for (const float value : {std::nanf(""), HUGE_VALF}) {
+        Matrix keys = k;
+        Matrix values = v;
+        for (int32_t head = 0; head < heads.num_kv_heads; ++head) {
+          (is_key ? keys : values).row(bad - 120)[head * heads.head_dim + 3] = value;
+        }
+        const Matrix found = attend(keys, values);
+        for (int32_t r = 0; r < 16; ++r) {
+          const bool same = same_bits(found.row(r), expected.row(r), heads.columns());
+          EXPECT_EQ(same, 120 + r < bad) << "row " << r << ", position " << bad << (is_key ? ", key" : ", value");
+        }
+      }
+    }
+  }
 }
 
 const std::vector<Mask> kMasks{{true, 0}, {false, 0}, {true, 1}, {true, 5}, {false, 5}, {true, 200}, {false, 200}};

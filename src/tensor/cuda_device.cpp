@@ -21,7 +21,7 @@ std::string version_text(int version) { return fmt::format("{}.{}", version / 10
 Status check_driver() {
   int driver = 0;
   if (const cudaError_t error = cudaDriverGetVersion(&driver); error != cudaSuccess || driver == 0) {
-    return make_error(Code::unsupported, "CUDA: no driver found, expected one for CUDA {} or newer",
+    return make_error(Code::not_found, "CUDA: no driver found, expected one for CUDA {} or newer",
                       version_text(CUDART_VERSION / 1000 * 1000));
   }
   if (driver < CUDART_VERSION / 1000 * 1000) {

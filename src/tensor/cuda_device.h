@@ -20,7 +20,7 @@ class CudaDevice {
  public:
   static constexpr int kMinMajor = 8;  // compute capability 8.0: BF16 matrix instructions
 
-  // Errors: unsupported (no driver, or one too old; a card below 8.0), not_found (no card of this index).
+  // Errors: not_found (no driver; no card of this index), unsupported (a driver too old, a card below 8.0).
   static Result<std::unique_ptr<CudaDevice>> open(int index);
   ~CudaDevice();
   CudaDevice(const CudaDevice&) = delete;

@@ -178,7 +178,7 @@ void run(Context& context, const AttentionArgs& args, AttentionCall call) {
 
 // Few queries of a K/V head in every sequence, if every sequence has a row. If not, the result is the same.
 bool are_few(const AttentionArgs& args) {
-  const int32_t rows = args.batch.num_rows - args.batch.num_sequences + 1;
+  const int32_t rows = std::max(1, args.batch.num_rows - args.batch.num_sequences + 1);
   return rows * (args.num_heads / args.kv.num_kv_heads) <= 16;
 }
 

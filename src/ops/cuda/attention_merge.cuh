@@ -101,6 +101,7 @@ __global__ void __launch_bounds__(kMergeThreads, kHeadDim > 128 ? 1 : 3)
   const auto row = static_cast<int32_t>(blockIdx.x);
   const auto head = static_cast<int>(blockIdx.y);
   const int sequence = sequence_of_row(call.batch, row);
+  if (sequence < 0) return;
   const SequenceRange range = range_of(call.batch, sequence);
   const int units = units_of(call, range, plan.chunks_per_unit);
   if (units == 1) return;

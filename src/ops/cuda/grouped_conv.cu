@@ -24,7 +24,9 @@ struct Conv {
 
 __global__ void grouped_conv_kernel(Conv conv, BatchView batch) {
   const int64_t row = blockIdx.y;
-  const int64_t block_row = row - batch.first_row[sequence_of_row(batch, static_cast<int32_t>(row))];
+  const int32_t sequence = sequence_of_row(batch, static_cast<int32_t>(row));
+  if (sequence < 0) return;
+  const int64_t block_row = row - batch.first_row[sequence];
   const int64_t c = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (c >= conv.channels) return;
   const int64_t groups = conv.channels / conv.group_size;

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "ops/cuda/best_key.cuh"
+#include "ops/cuda/launch.h"
 #include "ops/cuda/linear_simple.h"
 #include "ops/cuda/linear_split.h"
 #include "ops/cuda/linear_stream.h"
@@ -20,7 +21,7 @@ void launch_stream_fp4(Context& context, const char* what, const StreamCall& cal
 namespace {
 
 __global__ void best_part_kernel(int32_t* ids, const BestKey* parts) {
-  wait_for_predecessors();
+  wait_for_predecessor();
   const BestKey key = best_of_block(parts[int64_t{blockIdx.x} * kBestParts + threadIdx.x]);
   if (threadIdx.x == 0) ids[blockIdx.x] = choice_of(key);
 }
@@ -100,19 +101,12 @@ void launch_stream(Context& context, const char* what, const StreamCall& call) {
 }
 
 void best_of_parts(Context& context, int32_t* ids, const BestKey* keys, int64_t rows) {
-  cudaLaunchAttribute overlaps{};
-  overlaps.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  overlaps.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(rows));
-  config.blockDim = dim3(kBestParts);
-  config.stream = context.cuda->stream();
-  config.attrs = &overlaps;
-  config.numAttrs = 1;
-  context.cuda->note(cudaLaunchKernelEx(&config, best_part_kernel, ids, keys), "linear_argmax");
+  launch(context, "linear_argmax", {.grid = static_cast<unsigned>(rows), .block = kBestParts, .overlaps = true},
+         best_part_kernel, ids, keys);
 }
 
 void linear(Context& context, const LinearArgs& args) {
+  for (const WeightView& weight : args.weights) CHECK(!weight.is_packed);
   if (args.x.dim(0) == 0) return;
   int64_t column = 0;
   for (size_t i = 0; i < args.weights.size();) {
@@ -134,6 +128,7 @@ void linear(Context& context, const LinearArgs& args) {
 }
 
 void linear_silu_mul(Context& context, const LinearSiluMulArgs& args) {
+  CHECK(!args.gate.is_packed && !args.up.is_packed);
   if (args.x.dim(0) == 0) return;
   if (!stream_takes(context, args.gate) || !stream_takes(context, args.up) || !are_alike(args.gate, args.up)) {
     return linear_silu_mul_simple(context, args);
@@ -149,6 +144,7 @@ void linear_silu_mul(Context& context, const LinearSiluMulArgs& args) {
 }
 
 void linear_argmax(Context& context, const LinearArgmaxArgs& args) {
+  CHECK(!args.weight.is_packed);
   const bool streams = stream_takes(context, args.weight);
   for_row_groups(args.x.dim(0), [&](int64_t first, int64_t rows) {
     const ArenaScope scope(*context.arena);

@@ -125,8 +125,8 @@ struct Fp4Format {
       uint32_t halves;
       asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(static_cast<uint16_t>(codes)));
       const float2 values = __half22float2(*reinterpret_cast<const __half2*>(&halves));
-      of_group[0] = bf16_pair(values.x * 0x1p119f, values.x * 0x1p119f);
-      of_group[1] = bf16_pair(values.y * 0x1p119f, values.y * 0x1p119f);
+      of_group[0] = pack_bf16(values.x * 0x1p119f, values.x * 0x1p119f);
+      of_group[1] = pack_bf16(values.y * 0x1p119f, values.y * 0x1p119f);
     }
   };
 

@@ -58,11 +58,11 @@ __global__ void __launch_bounds__(StreamShape<kRanks, kRowTiles, Format::kCopyWa
   const int cluster = static_cast<int>(blockIdx.x) / kRanks;
   const int clusters = static_cast<int>(gridDim.x) / kRanks;
 
-  let_successors_start();
+  let_successor_begin();
   if (warp < kMathWarps) {
     if constexpr (Shape::kMovesRegisters) take_registers<Shape::kMathRegisters>();
     cluster_arrive();
-    wait_for_predecessors();
+    wait_for_predecessor();
     MathWarp<Format, Shape, kXIsBf16> math(p, shared, rank);
     math.begin(cluster);
     cluster_wait();
@@ -71,17 +71,17 @@ __global__ void __launch_bounds__(StreamShape<kRanks, kRowTiles, Format::kCopyWa
     if constexpr (Shape::kMovesRegisters) give_registers<Shape::kOtherRegisters>();
     if (warp < Shape::kFirstFinishWarp) {
       if (threadIdx.x == Shape::kFirstCopyWarp * 32) init_ring(shared, p.slots);
-      named_barrier(1, Shape::kCopyWarps * 32);
+      barrier(1, Shape::kCopyWarps * 32);
       cluster_arrive();
       CopyWarp<Format, Shape>(p, shared, rank, warp - Shape::kFirstCopyWarp).run(cluster, clusters);
       cluster_wait();
-      wait_for_predecessors();
+      wait_for_predecessor();
     } else {
       if (threadIdx.x == Shape::kFirstFinishWarp * 32) init_sums(shared);
       __syncwarp();
       cluster_arrive();
       cluster_wait();
-      wait_for_predecessors();
+      wait_for_predecessor();
       const int finisher = warp - Shape::kFirstFinishWarp;
       if (finisher < Shape::kFinishWarps) FinishWarp<Format, Shape>(p, shared, rank, finisher).run(cluster, clusters);
     }
@@ -89,23 +89,22 @@ __global__ void __launch_bounds__(StreamShape<kRanks, kRowTiles, Format::kCopyWa
 #endif
 }
 
-// How many clusters a card holds at once; 0 where it has no code for this kernel.
+// How many clusters a card holds at once; 0 where it has no code for this kernel or an earlier kernel failed.
 template <class Format, int kRanks, int kRowTiles, bool kXIsBf16>
 int clusters_on(int device, cudaLaunchConfig_t config) {
-  static std::atomic<int> known[kMaxDevices];  // and one more, so that 0 is not known yet
+  static std::atomic<int> known[kMaxDevices];  // 0: not yet
   if (device >= kMaxDevices) return 0;
-  int count = known[device].load(std::memory_order_relaxed) - 1;
-  if (count >= 0) return count;
+  int count = known[device].load(std::memory_order_relaxed);
+  if (count > 0) return count;
   const auto kernel = reinterpret_cast<const void*>(linear_stream_kernel<Format, kRanks, kRowTiles, kXIsBf16>);
   cudaFuncAttributes attributes{};
-  count = 0;
   // Code that the driver made of PTX for older cards has no body.
   if (cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess && attributes.ptxVersion >= 90 &&
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes) == cudaSuccess) {
     config.gridDim = dim3(kRanks * kBestParts);
     cudaOccupancyMaxActiveClusters(&count, kernel, &config);
   }
-  known[device].store(count + 1, std::memory_order_relaxed);
+  known[device].store(count, std::memory_order_relaxed);
   return count;
 }
 
@@ -145,7 +144,7 @@ void launch_stream_kernel(Context& context, const char* what, const StreamCall& 
   config.attrs = attributes;
   config.numAttrs = 1;
   const int at_once = clusters_on<Format, kRanks, kRowTiles, kXIsBf16>(context.cuda->index(), config);
-  CHECK(at_once > 0);
+  if (at_once == 0) return context.cuda->note(cudaErrorInvalidDeviceFunction, what);
   const int clusters = std::min({at_once, kBestParts, p.first_tile[call.num_weights]});
   config.gridDim = dim3(static_cast<unsigned>(kRanks * clusters));
   config.numAttrs = 2;

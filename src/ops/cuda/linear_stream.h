@@ -1,8 +1,8 @@
 // The products as a Hopper card computes them at the speed of its memory: BF16, FP8 and NVFP4 weights with in_features
 // a multiple of 128, for up to 64 rows at a time (linear_stream.cuh).
 //
-// The memory of a weight ends at a multiple of 16 bytes at least, beyond its last element if need be: NVFP4 group scales
-// are copied in pieces of 16 bytes (Buffer::allocate_on sees to it).
+// The memory of a weight ends at a multiple of 16 bytes at least, beyond its last element if need be: NVFP4 group
+// scales are copied in pieces of 16 bytes (Buffer::allocate_on sees to it).
 #pragma once
 
 #include <cstdint>

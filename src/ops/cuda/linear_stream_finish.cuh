@@ -31,7 +31,7 @@ __device__ __forceinline__ void store_up_to_4(float* to, int count, float4 v) {
 }
 __device__ __forceinline__ void store_up_to_4(__nv_bfloat16* to, int count, float4 v) {
   if (count >= 4 && reinterpret_cast<uintptr_t>(to) % 8 == 0) {
-    *reinterpret_cast<uint2*>(to) = make_uint2(bf16_pair(v.x, v.y), bf16_pair(v.z, v.w));
+    *reinterpret_cast<uint2*>(to) = make_uint2(pack_bf16(v.x, v.y), pack_bf16(v.z, v.w));
     return;
   }
   if (count > 0) to[0] = __float2bfloat16_rn(v.x);
@@ -78,14 +78,14 @@ class FinishWarp {
       float4 sums[kRowTiles][kParts];
       add_warps(sums);
       if (!is_first) {
-        wait_for_copies<kFetchAhead + 1>();
+        wait_for_copies_but<kFetchAhead + 1>();
         finish(before);
       }
       send(sums);
       before = walk.item();
       is_first = false;
     }
-    wait_for_copies<0>();
+    wait_for_copies_but<0>();
     if (!is_first) finish(before);
     if (p_.call.output == StreamOutput::keys) store_keys(cluster, clusters);
   }
@@ -110,7 +110,7 @@ class FinishWarp {
   __device__ __forceinline__ void fetch(ItemWalk& ahead) {
     __syncwarp();  // all lanes are done with what was in this slot
     if (ahead.has_item() && is_last_section(ahead.item())) fetch_item(ahead.item());
-    commit_copies();
+    end_copy_group();
     fetched_ = (fetched_ + 1) % kFetchSlots;
     if (ahead.has_item()) ahead.advance();
   }

@@ -17,7 +17,7 @@ __device__ __forceinline__ bool is_x_aligned(const StreamCall& call) {
 
 template <float kScale>
 __device__ __forceinline__ uint4 scaled_bf16x8(uint4 v) {
-  const uint32_t scale = bf16_pair(kScale, kScale);
+  const uint32_t scale = pack_bf16(kScale, kScale);
   return make_uint4(multiply_bf16x2(v.x, scale), multiply_bf16x2(v.y, scale), multiply_bf16x2(v.z, scale),
                     multiply_bf16x2(v.w, scale));
 }
@@ -42,8 +42,8 @@ __device__ __forceinline__ uint4 load_x(const StreamCall& call, int row, int col
     a = make_float4(from[0], from[1], from[2], from[3]);
     b = make_float4(from[4], from[5], from[6], from[7]);
   }
-  return make_uint4(bf16_pair(a.x * kScale, a.y * kScale), bf16_pair(a.z * kScale, a.w * kScale),
-                    bf16_pair(b.x * kScale, b.y * kScale), bf16_pair(b.z * kScale, b.w * kScale));
+  return make_uint4(pack_bf16(a.x * kScale, a.y * kScale), pack_bf16(a.z * kScale, a.w * kScale),
+                    pack_bf16(b.x * kScale, b.y * kScale), pack_bf16(b.z * kScale, b.w * kScale));
 }
 
 // The units of a math warp in a section: the first `count` of units[]; those of a block that has none count nothing.

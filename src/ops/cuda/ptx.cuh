@@ -7,11 +7,10 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-namespace blockdraft::cu {
+#include "ops/cuda/mma.cuh"
+#include "ops/cuda/overlap.cuh"
 
-__device__ __forceinline__ uint32_t shared_address(const void* pointer) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
-}
+namespace blockdraft::cu {
 
 // What the compiler shall keep in a register: it would rather ask for the address of shared memory again and again.
 __device__ __forceinline__ uint32_t kept(uint32_t value) {
@@ -48,20 +47,14 @@ __device__ __forceinline__ uint32_t load_shared_2(uint32_t address) {
   return v;
 }
 
-// c += a b: a is 16 rows by 16 columns, b 16 by 8, in the fragment layout of PTX. Volatile, so that the order of the
-// source stays: a compiler that chains the instructions of one sum has each of them wait for the one before.
+// multiply_bf16() of mma.cuh, volatile, so that the order of the source stays: a compiler that chains the instructions
+// of one sum has each of them wait for the one before.
 __device__ __forceinline__ void mma_bf16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
       "{%0, %1, %2, %3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-__device__ __forceinline__ uint32_t bf16_pair(float low, float high) {
-  uint32_t pair;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-  return pair;
 }
 
 __device__ __forceinline__ uint32_t multiply_bf16x2(uint32_t a, uint32_t b) {
@@ -100,7 +93,7 @@ __device__ __forceinline__ void fence_barrier_init() {
 __device__ __forceinline__ void fence_copy_engine() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // Up to four neighbouring floats to shared memory, of which nothing but the address need be a multiple of 4 bytes. They
-// are there behind wait_for_copies(), for the thread that asked for them.
+// are there behind wait_for_copies_but(), for the thread that asked for them.
 __device__ __forceinline__ void copy_async_up_to_4(uint32_t to, const float* from, int count) {
   if (count >= 4 && reinterpret_cast<uintptr_t>(from) % 16 == 0) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
@@ -110,17 +103,6 @@ __device__ __forceinline__ void copy_async_up_to_4(uint32_t to, const float* fro
   for (int i = 0; i < 4; ++i) {
     if (i < count) asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to + 4 * i), "l"(from + i) : "memory");
   }
-}
-__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// All but the last kGroups groups that were committed.
-template <int kGroups>
-__device__ __forceinline__ void wait_for_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kGroups) : "memory");
-}
-
-// Waits for so many threads of the block at one of its 16 barriers.
-__device__ __forceinline__ void named_barrier(int id, int threads) {
-  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
 // Global to shared memory; addresses and bytes are multiples of 16. The barrier counts the bytes.
@@ -156,18 +138,5 @@ __device__ __forceinline__ void give_registers() {
 
 __device__ __forceinline__ void cluster_arrive() { asm volatile("barrier.cluster.arrive.release;" ::: "memory"); }
 __device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
-
-// Programmatic dependent launch: what the kernels before this one wrote may be read, and what they read overwritten,
-// only behind wait_for_predecessors(). The other one lets the next kernel start as soon as there is room.
-__device__ __forceinline__ void wait_for_predecessors() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-__device__ __forceinline__ void let_successors_start() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
-}
 
 }  // namespace blockdraft::cu

@@ -7,9 +7,12 @@
 
 namespace blockdraft::cu {
 
-// The sequence of a row, in every thread of the block. Every thread looks at some sequences; one of them finds it.
+// The sequence of a row, in every thread of the block; -1 for a row of none, in a graph that is replayed with fewer
+// rows than it was captured with. Every thread looks at some sequences; one of them finds it. Once a kernel.
 __device__ inline int32_t sequence_of_row(const BatchView& batch, int32_t row) {
   __shared__ int32_t found;
+  if (threadIdx.x == 0) found = -1;
+  __syncthreads();
   for (int32_t s = static_cast<int32_t>(threadIdx.x); s < batch.num_sequences; s += static_cast<int32_t>(blockDim.x)) {
     if (batch.first_row[s] <= row && row < batch.first_row[s + 1]) found = s;
   }

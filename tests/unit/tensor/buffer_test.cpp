@@ -7,6 +7,8 @@
 namespace blockdraft {
 namespace {
 
+constexpr auto kUnit = static_cast<int64_t>(Arena::kAlignment / sizeof(float));  // floats that leave no gap
+
 Arena make_arena(size_t size_bytes) { return Arena(Buffer::allocate(size_bytes, "arena").value()); }
 
 bool is_aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % Arena::kAlignment == 0; }
@@ -68,24 +70,24 @@ TEST(Arena, GivesDisjointAlignedMemory) {
 
 TEST(Arena, ScopesGiveBackAndThePeakStays) {
   Arena arena = make_arena(4096);
-  arena.take_f32({16});
+  arena.take_f32({kUnit});
   void* first = nullptr;
   {
     const ArenaScope outer(arena);
-    first = arena.take_f32({16}).data;
+    first = arena.take_f32({kUnit}).data;
     {
       const ArenaScope inner(arena);
-      arena.take_f32({256});
+      arena.take_f32({3 * kUnit});
     }
-    EXPECT_EQ(arena.used_bytes(), 128u);
+    EXPECT_EQ(arena.used_bytes(), 2 * Arena::kAlignment);
   }
-  EXPECT_EQ(arena.used_bytes(), 64u);
-  EXPECT_EQ(arena.peak_bytes(), 64u + 64u + 1024u);
-  EXPECT_EQ(arena.take_f32({16}).data, first);
+  EXPECT_EQ(arena.used_bytes(), Arena::kAlignment);
+  EXPECT_EQ(arena.peak_bytes(), 5 * Arena::kAlignment);
+  EXPECT_EQ(arena.take_f32({kUnit}).data, first);
 }
 
 TEST(Arena, BytesForAPlanAreWhatTakingUses) {
-  for (const int64_t elements : {0, 1, 15, 16, 17, 1000}) {
+  for (const int64_t elements : {int64_t{0}, int64_t{1}, kUnit - 1, kUnit, kUnit + 1, int64_t{1000}}) {
     Arena arena = make_arena(8192);
     arena.take_f32({elements});
     EXPECT_EQ(arena.used_bytes(), arena_bytes_f32(elements)) << elements;
@@ -93,15 +95,15 @@ TEST(Arena, BytesForAPlanAreWhatTakingUses) {
 }
 
 TEST(Arena, ToTheLastByte) {
-  Arena arena = make_arena(128);
-  arena.take_f32({16});
-  arena.take_f32({16});
+  Arena arena = make_arena(2 * Arena::kAlignment);
+  arena.take_f32({kUnit});
+  arena.take_f32({kUnit});
   EXPECT_EQ(arena.used_bytes(), arena.size_bytes());
 }
 
 TEST(ArenaDeathTest, RunningOutIsABug) {
-  Arena arena = make_arena(128);
-  arena.take_f32({17});
+  Arena arena = make_arena(2 * Arena::kAlignment);
+  arena.take_f32({kUnit + 1});
   EXPECT_DEATH(arena.take_i32(1), "CHECK.*buffer_.size_bytes");
 }
 

@@ -1,8 +1,8 @@
 // Programmatic dependent launch: a kernel that begins before the one before it ends (LaunchShape::overlaps).
 //
 // What the kernels before wrote may be read, and what they read overwritten, only behind wait_for_predecessor(). Where
-// all kernels of a chain wait, in all threads, all that came before a kernel is done then. Cards below compute capability
-// 9.0 have no such launches, and there is nothing to wait for.
+// all kernels of a chain wait, in all threads, all that came before a kernel is done then. Cards below compute
+// capability 9.0 have no such launches, and there is nothing to wait for.
 #pragma once
 
 namespace blockdraft::cu {

@@ -56,7 +56,7 @@ struct FolderReport {
   std::vector<WeightGroup> groups;
   int64_t parameters = 0;    // numbers of the model: two in a byte of NVFP4, none in scales and what is not used
   int64_t weight_bytes = 0;  // of all tensors
-  int64_t packed_bytes = 0;  // what weights take in memory that are put into another order for the products
+  int64_t packed_bytes = 0;  // weights in another order for the products of the kernels chosen here
   bool has_tensor_data = true;
   int64_t data_bytes = 0;  // of tensor data that the files hold; less than weight_bytes if they are cut short
   // Of a target: for plain decoding. Of a drafter: in an engine of one's own (DrafterInfo).

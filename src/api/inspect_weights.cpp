@@ -95,13 +95,19 @@ Result<std::shared_ptr<const Checkpoint>> open_headers(const std::filesystem::pa
   return std::shared_ptr<const Checkpoint>(std::make_shared<const Checkpoint>(std::move(checkpoint)));
 }
 
+// Counts what an engine with the kernels that are chosen here would put into packs.
+Result<WeightStore> open_store(std::shared_ptr<const Checkpoint> checkpoint, std::string prefix) {
+  BLOCKDRAFT_ASSIGN(const CpuIsa isa, choose_cpu_isa());
+  WeightStore store(std::move(checkpoint), std::move(prefix), WeightValues::unread);
+  store.convert_at_load({.isa = isa});
+  return store;
+}
+
 }  // namespace
 
 Status inspect_target_weights(const std::filesystem::path& folder, const TargetConfig& config, FolderReport& report) {
   BLOCKDRAFT_ASSIGN(auto checkpoint, open_headers(folder));
-  WeightStore store(std::move(checkpoint), "", WeightValues::unread);
-  BLOCKDRAFT_ASSIGN(const CpuIsa isa, choose_cpu_isa());
-  store.convert_at_load({.isa = isa});
+  BLOCKDRAFT_ASSIGN(WeightStore store, open_store(std::move(checkpoint), ""));
   BLOCKDRAFT_TRY(check_target_tensors(store, config));
   sum_up(store, report);
   return {};
@@ -111,9 +117,7 @@ Result<DrafterWeights> inspect_drafter_weights(const std::filesystem::path& fold
                                                FolderReport& report) {
   BLOCKDRAFT_ASSIGN(auto checkpoint, open_headers(folder));
   BLOCKDRAFT_ASSIGN(std::string prefix, find_prefix(*checkpoint));
-  WeightStore store(std::move(checkpoint), std::move(prefix), WeightValues::unread);
-  BLOCKDRAFT_ASSIGN(const CpuIsa isa, choose_cpu_isa());
-  store.convert_at_load({.isa = isa});
+  BLOCKDRAFT_ASSIGN(WeightStore store, open_store(std::move(checkpoint), std::move(prefix)));
   BLOCKDRAFT_ASSIGN(DrafterWeights weights, load_drafter_weights(store, config));
   sum_up(store, report);
   return weights;

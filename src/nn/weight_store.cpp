@@ -207,15 +207,14 @@ Result<WeightView> WeightStore::packed(const WeightView& weight) {
     return view;
   }
   BLOCKDRAFT_ASSIGN(Buffer packs, pack_dwords(weight, loading_.threads));
-  QuantizedMatrix* matrix = find_converted(weight);
-  if (matrix == nullptr) {
-    checkpoint_->expect_no_reads(weight.data, static_cast<size_t>(weight.row_bytes() * weight.out_features));
-    matrix = &converted_.emplace_back();
-  } else {
-    converted_bytes_ -= matrix->size_bytes();
-    matrix->codes = {};
-  }
   view.data = static_cast<const std::byte*>(packs.data());
+  const auto matrix = find_converted(weight);
+  if (matrix == converted_.end()) {
+    checkpoint_->expect_no_reads(weight.data, static_cast<size_t>(weight.row_bytes() * weight.out_features));
+    return keep({.view = view, .pack = std::move(packs)});
+  }
+  converted_bytes_ -= matrix->size_bytes();
+  matrix->codes = {};
   matrix->pack = std::move(packs);
   matrix->view = view;
   converted_bytes_ += matrix->size_bytes();
@@ -276,16 +275,15 @@ WeightView WeightStore::keep(QuantizedMatrix matrix) {
 
 // A packed weight whose values are another one's now. Those that stay keep their bytes where they are.
 void WeightStore::drop(const WeightView& weight) {
-  const auto matrix = std::ranges::find(converted_, weight.data, [](const QuantizedMatrix& m) { return m.view.data; });
+  const auto matrix = find_converted(weight);
   CHECK(matrix != converted_.end());
   converted_bytes_ -= matrix->size_bytes();
   converted_.erase(matrix);
 }
 
-// Null for a weight whose bytes are not ours.
-QuantizedMatrix* WeightStore::find_converted(const WeightView& weight) {
-  const auto matrix = std::ranges::find(converted_, weight.data, [](const QuantizedMatrix& m) { return m.view.data; });
-  return matrix == converted_.end() ? nullptr : &*matrix;
+// The end for a weight whose bytes are not ours.
+std::deque<QuantizedMatrix>::iterator WeightStore::find_converted(const WeightView& weight) {
+  return std::ranges::find(converted_, weight.data, [](const QuantizedMatrix& m) { return m.view.data; });
 }
 
 Result<WeightView> WeightStore::int8_matrix(const WeightTensors& tensors, int64_t out_features, int64_t in_features) {

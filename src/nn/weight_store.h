@@ -106,7 +106,7 @@ class WeightStore {
   Result<WeightView> view_of(const WeightTensors& tensors, int64_t out_features, int64_t in_features);
   Result<WeightView> converted(const std::string& name, const WeightView& weight);
   Result<QuantizedMatrix> convert(const std::string& name, const WeightView& weight) const;
-  QuantizedMatrix* find_converted(const WeightView& weight);
+  std::deque<QuantizedMatrix>::iterator find_converted(const WeightView& weight);
   Status expect_groups(const std::string& name, int64_t in_features, int64_t group, const char* format) const;
   bool is_to_convert(const WeightView& weight) const;
   WeightView keep(QuantizedMatrix matrix);

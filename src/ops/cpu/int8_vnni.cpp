@@ -142,20 +142,14 @@ void multiply_packs(const LinearTask& task, const Slice& slice, const int64_t (&
 
 void quantize_row_vnni(const float* x, const Int8Rows& rows, int64_t row) { quantize_row(x, rows, row); }
 
-// Packs that are read at once lie as far apart as they can: each place is read from front to back.
 void multiply_int8_vnni(const LinearTask& task, const Slice& slice) {
   CHECK(slice.first % kPackFeatures == 0);
   const int64_t num_rows = task.args.x.dim(0);
   const int64_t blocks = (num_rows + kMaxRows - 1) / kMaxRows;
   const int64_t at_once = most_packs(static_cast<int>((num_rows + blocks - 1) / blocks));
-  const int64_t all_packs = num_packs(slice.count);
-  const int64_t distance = (all_packs + at_once - 1) / at_once;
-  for (int64_t first = 0; first < distance; ++first) {
-    int64_t numbers[kMaxPacks];
-    int64_t count = 0;
-    for (int64_t pack = first; pack < all_packs; pack += distance) numbers[count++] = pack;
+  for_each_pack_set<kMaxPacks>(num_packs(slice.count), at_once, [&](const int64_t(&numbers)[kMaxPacks], int64_t count) {
     multiply_packs<kMaxPacks>(task, slice, numbers, count);
-  }
+  });
 }
 
 }  // namespace blockdraft::cpu

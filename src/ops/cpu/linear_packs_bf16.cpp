@@ -26,6 +26,7 @@ constexpr int kMaxSums = 24;       // of 32 registers
 constexpr int kMaxRows = 16;       // multiplied at once, so that memory and multiplication overlap best
 constexpr int kRowsOfGroup = 12;   // where there are more
 constexpr int64_t kRowsOfX = 256;  // whose sums wait while a piece of the weights is in the first-level cache
+constexpr int64_t kMaxWaiting = kRowsOfX * (kMaxSums / kRowsOfGroup);  // sums of 16 features
 constexpr int64_t kPieceQuads = 64;
 // Bytes between what is multiplied and what is fetched, into the second-level cache.
 constexpr int64_t kAhead = 8192;
@@ -148,7 +149,7 @@ struct PackSet {
   const LinearTask& task;
   const Slice& slice;
   int64_t first_pack[kPacks];  // within the slice
-  float* waiting;              // [rows][kPacks][kSums][16]
+  float* waiting;              // [rows of a call][kPacks][kSums][16]
 
   const std::byte* codes(int p) const {
     return slice.weight.data +
@@ -277,39 +278,35 @@ void multiply_set(const PackSet<Quad, kPacks>& set, int64_t first, int64_t count
   }
 }
 
+// The packs of these numbers within the slice.
 template <class Quad, int kPacks>
-void multiply_packs(const LinearTask& task, const Slice& slice, const int64_t (&packs)[kMaxPacks], int64_t first,
+void multiply_packs(const LinearTask& task, const Slice& slice, const int64_t (&numbers)[kMaxPacks], int64_t first,
                     int64_t count) {
-  alignas(64) float waiting[kRowsOfX * kPacks * Quad::kSums * kPackFeatures];
+  CHECK(count * kPacks * Quad::kSums <= kMaxWaiting);
+  alignas(64) float waiting[kMaxWaiting * kPackFeatures];
   PackSet<Quad, kPacks> set{task, slice, {}, waiting};
-  for (int p = 0; p < kPacks; ++p) set.first_pack[p] = packs[p];
+  for (int p = 0; p < kPacks; ++p) set.first_pack[p] = numbers[p];
   multiply_set(set, first, count);
 }
 
 // multiply_packs for a number of packs known at run time, 1 to kPacks.
 template <class Quad, int kPacks>
-void multiply_some(const LinearTask& task, const Slice& slice, const int64_t (&packs)[kMaxPacks], int64_t num_packs,
+void multiply_some(const LinearTask& task, const Slice& slice, const int64_t (&numbers)[kMaxPacks], int64_t packs,
                    int64_t first, int64_t count) {
   if constexpr (kPacks > 1) {
-    if (num_packs < kPacks) return multiply_some<Quad, kPacks - 1>(task, slice, packs, num_packs, first, count);
+    if (packs < kPacks) return multiply_some<Quad, kPacks - 1>(task, slice, numbers, packs, first, count);
   }
-  multiply_packs<Quad, kPacks>(task, slice, packs, first, count);
+  multiply_packs<Quad, kPacks>(task, slice, numbers, first, count);
 }
 
-// `count` rows, at most kRowsOfX. Packs that are read at once lie as far apart as they can: each place is read from
-// front to back.
+// `count` rows, at most kRowsOfX.
 template <class Quad>
 void multiply_some_rows(const LinearTask& task, const Slice& slice, int64_t first, int64_t count) {
   const int64_t groups = groups_of<Quad>(count);
   const int64_t at_once = most_packs<Quad>(static_cast<int>((count + groups - 1) / groups));
-  const int64_t all_packs = num_packs(slice.count);
-  const int64_t distance = (all_packs + at_once - 1) / at_once;
-  for (int64_t first_pack = 0; first_pack < distance; ++first_pack) {
-    int64_t packs[kMaxPacks];
-    int64_t found = 0;
-    for (int64_t pack = first_pack; pack < all_packs; pack += distance) packs[found++] = pack;
-    multiply_some<Quad, kMaxPacks>(task, slice, packs, found, first, count);
-  }
+  for_each_pack_set<kMaxPacks>(num_packs(slice.count), at_once, [&](const int64_t(&numbers)[kMaxPacks], int64_t packs) {
+    multiply_some<Quad, kMaxPacks>(task, slice, numbers, packs, first, count);
+  });
 }
 
 template <class Quad>

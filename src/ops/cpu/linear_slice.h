@@ -47,6 +47,19 @@ inline int64_t features_of_tile(int64_t rows) {  // rows: 1 to 256
   return std::min(kMostFeatures, kTileElements / rows / kLineFeatures * kLineFeatures);
 }
 
+// For kernels over packs: calls use(numbers, count) for sets of up to `at_once` of them, at most kMost. Those of a set
+// lie as far apart as they can: each place is read from front to back.
+template <int kMost, class Use>
+void for_each_pack_set(int64_t packs, int64_t at_once, const Use& use) {
+  const int64_t distance = (packs + at_once - 1) / at_once;
+  for (int64_t first = 0; first < distance; ++first) {
+    int64_t numbers[kMost];
+    int64_t count = 0;
+    for (int64_t pack = first; pack < packs; pack += distance) numbers[count++] = pack;
+    use(numbers, count);
+  }
+}
+
 // Writes the slice's columns of args.out as ops/linear.h says. The order of a sum depends on the function and on
 // in_features alone.
 void multiply_portable(const LinearTask& task, const Slice& slice);

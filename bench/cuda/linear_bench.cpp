@@ -292,19 +292,24 @@ void Bench::chain(bool hunts) {
 }  // namespace blockdraft::bench
 
 int main(int argc, char** argv) {
-  using namespace blockdraft;  // NOLINT(google-build-using-namespace)
-  auto device = CudaDevice::open(0);
+  auto device = blockdraft::CudaDevice::open(0);
   if (!device) {
     std::fprintf(stderr, "%s\n", device.error().message.c_str());
     return 1;
   }
-  bench::Bench bench(*device.value());
+  blockdraft::bench::Bench bench(*device.value());
   for (int i = 1; i < std::max(2, argc); ++i) {
     const std::string_view what = argc > 1 ? argv[i] : "products";
-    if (what == "products") bench.products();
-    if (what == "chain") bench.chain(false);
-    if (what == "profile") bench.profile();
-    if (what == "hunt") bench.chain(true);
+    if (what == "products") {
+      bench.products();
+    } else if (what == "chain" || what == "hunt") {
+      bench.chain(what == "hunt");
+    } else if (what == "profile") {
+      bench.profile();
+    } else {
+      std::fprintf(stderr, "'%s' is no part, expected products, chain, hunt or profile\n", argv[i]);
+      return 1;
+    }
   }
   return 0;
 }

@@ -145,10 +145,10 @@ std::string human_bench(const BenchResult& result, const MachineLimits& limits) 
   add(result.plain);
   for (const BenchSeries& series : result.drafted) add(series);
   std::string text = fmt::format(
-      "{} with {} (trained for {} drafts), {} threads, {} prompts, {} tokens; medians of {} "
+      "{} with {} (trained for {} drafts), {} threads, {}, {} prompts, {} tokens; medians of {} "
       "alternating rounds\n",
-      info.target_kind, info.drafter_kind, info.trained_width, info.threads, result.prompts, result.plain.tokens,
-      result.rounds);
+      info.target_kind, info.drafter_kind, info.trained_width, info.threads, info.cpu_isa, result.prompts,
+      result.plain.tokens, result.rounds);
   if (!result.accept_pattern.empty()) {
     text += fmt::format("NOT REAL ACCEPTANCE: drafts are accepted with the chances {} of --accept-pattern.\n",
                         result.accept_pattern);

@@ -41,6 +41,15 @@ Status check_index(int index) {
   return make_error(Code::not_found, "CUDA: card {} asked for, expected 0 to {}: found {}", index, count - 1, count);
 }
 
+// Only cards of 9.0 have machine code here; for others the driver makes it of PTX, which it must be new enough to read.
+Status check_code(const cudaDeviceProp& properties) {
+  if (properties.major == 9 && properties.minor == 0) return {};
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) == cudaSuccess && driver >= CUDART_VERSION) return {};
+  return make_error(Code::unsupported, "CUDA: the driver is for CUDA {}, expected {} or newer for {}",
+                    version_text(driver), version_text(CUDART_VERSION), properties.name);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int index) {
@@ -54,6 +63,7 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int index) {
     return make_error(Code::unsupported, "CUDA: card {} ({}) has compute capability {}.{}, expected {}.0 or higher",
                       index, properties.name, properties.major, properties.minor, kMinMajor);
   }
+  BLOCKDRAFT_TRY(check_code(properties));
   std::unique_ptr<CudaDevice> device(new CudaDevice());
   device->index_ = index;
   device->name_ = properties.name;
@@ -139,8 +149,8 @@ Result<Buffer> Buffer::allocate_pinned(CudaDevice& device, size_t size_bytes, co
   void* data = nullptr;
   if (const cudaError_t error = cudaMallocHost(&data, size_bytes); error != cudaSuccess) {
     cudaGetLastError();
-    return make_error(Code::out_of_memory, "{}: the system refused {} bytes of pinned memory ({})", what, size_bytes,
-                      cudaGetErrorString(error));
+    if (error != cudaErrorMemoryAllocation) return cuda_error(Code::io_error, what, error);
+    return make_error(Code::out_of_memory, "{}: the system refused {} bytes of pinned memory", what, size_bytes);
   }
   buffer.data_ = data;
   buffer.size_bytes_ = size_bytes;

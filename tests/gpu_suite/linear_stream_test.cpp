@@ -103,6 +103,44 @@ TEST(LinearStream, NeedsNoAlignmentOfXAndOut) {
   }
 }
 
+// Producers may write BF16, and take it: the same sums, and the same rounded.
+TEST(LinearStream, TakesAndGivesBf16) {
+  std::mt19937 generator(12);
+  for (const Format format : kStreamed) {
+    for (const int rows : {5, 30, 64}) {
+      OnCard on;
+      const StoredWeight weight(generator, format, 72, 512, true);
+      const WeightView uploaded = on.upload(weight.view());
+      if (!cu::stream_takes(on.card(), uploaded)) continue;  // another card: the plain kernel has float32 only
+      const Matrix x = random_bf16(generator, rows, 512);
+      const Matrix expected = multiply(on, {&uploaded, 1}, on.upload(x));
+      std::vector<uint16_t> codes;
+      for (int r = 0; r < rows; ++r) {
+        for (int64_t k = 0; k < 512; ++k) codes.push_back(bf16_from_float(x.row(r)[k]));
+      }
+      auto* out = static_cast<uint16_t*>(on.poisoned(static_cast<size_t>(rows * 72 * 2)));
+      cu::StreamCall call;
+      call.x = on.upload(codes);
+      call.x_stride = 512;
+      call.x_is_bf16 = true;
+      call.rows = rows;
+      call.num_weights = 1;
+      call.weights[0] = uploaded;
+      call.out = out;
+      call.out_stride = 72;
+      call.out_is_bf16 = true;
+      cu::launch_stream(on.card(), "linear", call);
+      const std::vector<uint16_t> found = on.download(out, rows * 72);
+      for (int r = 0; r < rows; ++r) {
+        for (int64_t n = 0; n < 72; ++n) {
+          ASSERT_EQ(found[static_cast<size_t>(r * 72 + n)], bf16_from_float(expected.row(r)[n]))
+              << name_of(format) << ", row " << r << " of " << rows << ", feature " << n;
+        }
+      }
+    }
+  }
+}
+
 TEST(LinearStream, ARowHasTheSameBitsForEveryNumberOfRows) {
   std::mt19937 generator(4);
   constexpr int64_t kRows = 1000;

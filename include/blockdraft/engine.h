@@ -1,4 +1,4 @@
-// Text in, text out: a target, usually with a drafter, on this machine's CPU.
+// Text in, text out: a target, usually with a drafter, on this machine's CPU or a CUDA card.
 //
 //   auto engine = blockdraft::Engine::open({.target = "demo/pycode-14m", .drafter = "demo/pycode-14m-dflash"});
 //   if (!engine) return fail(engine.error().message);
@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "blockdraft/device.h"
 #include "blockdraft/drafter_files.h"
 #include "blockdraft/result.h"
 #include "blockdraft/sampling.h"
@@ -63,6 +64,7 @@ struct EngineOptions {
   std::filesystem::path target;             // folder in Hugging Face layout
   std::filesystem::path drafter;            // the same; empty: plain decoding
   DraftWidth draft_tokens = kTrainedWidth;  // 1 to the trained width, kTrainedWidth or kAdaptiveWidth
+  Device device = Device::cpu();            // a card needs a build with CUDA (docs/architecture.md, "CUDA")
   int32_t threads = 0;                      // 0: one per physical core (docs/architecture.md, "Threads")
   std::string cpu_isa;        // kernels to use: "portable", "avx2", "avx512" or "avx512_bf16"; empty: what the
                               // variable BLOCKDRAFT_CPU_ISA says, or the last that the processor has
@@ -180,6 +182,8 @@ struct EngineInfo {
   int32_t trained_width = 0;
   int32_t draft_tokens = 0;  // in use, or the most with kAdaptiveWidth; 0 without a drafter
   bool adapts_width = false;
+  Device device;
+  std::string device_name;  // "cpu", or what the card calls itself: "NVIDIA H200"
   int32_t threads = 0;
   std::string cpu_isa;  // "portable", "avx2", "avx512" or "avx512_bf16"
   int32_t max_sequences = 0;

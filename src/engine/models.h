@@ -15,6 +15,7 @@
 namespace blockdraft {
 
 struct ModelOptions {
+  CudaDevice* device = nullptr;  // null: the CPU. Borrowed; outlives what is opened
   std::filesystem::path target;
   std::filesystem::path drafter;  // empty: plain decoding
   int32_t threads = 0;

@@ -8,6 +8,7 @@
 namespace blockdraft {
 
 class CudaDevice;
+class HostLink;
 class Recorder;
 
 // Borrowed pointers; one Context serves one engine thread.
@@ -16,7 +17,16 @@ struct Context {
   Arena* arena = nullptr;
   CpuIsa isa = CpuIsa::portable;  // with another one, other bits come out of the ops, from each the same ones always
   Recorder* recorder = nullptr;   // keeps what a pass computes on its way (tensor/recorder.h); usually there is none
-  CudaDevice* cuda = nullptr;     // null: the CPU. Else views, batches and the arena are memory of this card
+
+  // Null: the CPU. Else views, batches and the arena are memory of this card, and these two are there as well.
+  CudaDevice* cuda = nullptr;
+  HostLink* link = nullptr;    // what the CPU and the card tell each other (tensor/host_link.h)
+  Arena* cpu_arena = nullptr;  // for arrays of the CPU
 };
+
+// For arrays that the CPU fills or looks at.
+inline Arena& host_arena(const Context& context) {
+  return context.cuda == nullptr ? *context.arena : *context.cpu_arena;
+}
 
 }  // namespace blockdraft

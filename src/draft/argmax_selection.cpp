@@ -1,31 +1,35 @@
 #include "draft/argmax_selection.h"
 
-#include "draft/draft_vocabulary.h"
 #include "draft/row_sampling.h"
 #include "ops/argmax.h"
+#include "ops/ids.h"
+#include "tensor/host_link.h"
 #include "tensor/recorder.h"
 
 namespace blockdraft {
 namespace {
 
+const int32_t* ids_of_columns(const SelectionInput& input) {
+  return input.draft_to_target.empty() ? nullptr : input.draft_to_target.data();
+}
+
 // As the target draws: the same filters on the drafter's logits, and where texts are coupled the same noise.
 void draw(Context& context, const SelectionInput& input, const Drafts& drafts) {
-  const ArenaScope scope(*context.arena);
-  const RowSampling* samplings = samplings_of_drafts(*context.arena, input.requests);
+  const ArenaScope scope(host_arena(context));
+  const RowSampling* samplings = on_device(context, samplings_of_drafts(host_arena(context), input.requests));
   const int64_t num_choices = input.head.num_choices;
-  const int32_t* target_ids = input.draft_to_target.empty() ? nullptr : input.draft_to_target.data();
-  const int32_t* owners = owners_of_drafts(*context.arena, input.requests);
+  const int32_t* owners = owners_of_drafts(host_arena(context), input.requests);
   for_each_logit_group(context, input.hidden, input.head, [&](int64_t first, const TensorView& logits) {
     record(context, "logits", logits);
-    int32_t* ids = drafts.ids.data() + first;
+    int32_t* ids = drafts.places() + first;
     argmax(context, ids, logits, num_choices);
     to_scores(context, logits, num_choices, samplings + first);
-    sample(context, ids, logits, num_choices, samplings + first, target_ids);
+    sample(context, ids, logits, num_choices, samplings + first, input.device_map);
     for (int64_t r = 0; r < logits.dim(0); ++r) {
-      const DraftRequest& request = input.requests[static_cast<size_t>(owners[first + r])];
-      if (!request.sampling.wants_law || ids[r] == kNotANumber) continue;
+      if (!input.requests[static_cast<size_t>(owners[first + r])].sampling.wants_law) continue;
+      if (*on_host(context, ids + r, 1) == kNotANumber) continue;
       drafts.laws[static_cast<size_t>(first + r)] =
-          law_of_scores(*drafts.law_memory, logits.row(r), num_choices, target_ids);
+          law_of_scores(context, *drafts.law_memory, logits.row(r), num_choices, ids_of_columns(input));
     }
   });
 }
@@ -36,14 +40,14 @@ void ArgmaxSelection::select(Context& context, const SelectionInput& input, cons
   if (any_drawn(input.requests)) {
     draw(context, input, drafts);
   } else if (context.recorder == nullptr) {
-    head_argmax(context, drafts.ids.data(), input.hidden, input.head);
+    head_argmax(context, drafts.places(), input.hidden, input.head);
   } else {
     for_each_logit_group(context, input.hidden, input.head, [&](int64_t first, const TensorView& logits) {
       record(context, "logits", logits);
-      argmax(context, drafts.ids.data() + first, logits, input.head.num_choices);
+      argmax(context, drafts.places() + first, logits, input.head.num_choices);
     });
   }
-  to_target_ids(drafts.ids, input.draft_to_target);
+  map_ids(context, drafts.places(), input.device_map, nullptr, std::ssize(drafts.ids));
   propose_all(input.requests, drafts.widths);
 }
 

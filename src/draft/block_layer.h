@@ -29,6 +29,17 @@ struct BlockLayer {
   bool has_convolutions = false;
 };
 
+// As visit_decoder_layer().
+template <class Layer, class Visit>
+Status visit_block_layer(Layer& layer, Visit visit) {
+  BLOCKDRAFT_TRY(visit_decoder_layer(layer.decoder, visit));
+  for (auto* conv : {&layer.attention_conv, &layer.mlp_conv}) {
+    BLOCKDRAFT_TRY(visit(conv->base_kernel));
+    BLOCKDRAFT_TRY(visit(conv->kernel_projection));
+  }
+  return {};
+}
+
 // In place on h [rows, hidden]. The rows of a sequence in input.batch are its block.
 void block_layer(Context& context, const BlockLayer& layer, const LayerInput& input, const AttentionMask& mask,
                  const PagedKvView& kv, TensorView h);

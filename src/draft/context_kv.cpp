@@ -1,7 +1,6 @@
 #include "draft/context_kv.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,10 +8,14 @@
 #include <fmt/core.h>
 
 #include "base/check.h"
+#include "ops/copy_rows.h"
 #include "ops/kv_write.h"
 #include "ops/linear.h"
 #include "ops/rms_norm.h"
 #include "ops/rope.h"
+#include "tensor/codec.h"
+#include "tensor/host_link.h"
+#include "tensor/read_back.h"
 #include "tensor/recorder.h"
 
 namespace blockdraft {
@@ -21,9 +24,31 @@ namespace {
 // All rows of one flush share the pass, so a batch never holds more sequences than rows.
 int32_t max_batch_sequences(int32_t max_sequences) { return std::min(max_sequences, kContextRows); }
 
+// What the pages hold of a position, head after head. On a card vectors are BF16.
+std::vector<float> vectors_at(const Context& context, const PagedKvView& kv, const void* pages, const int32_t* table,
+                              int32_t position) {
+  std::vector<float> vectors;
+  std::vector<std::byte> vector(static_cast<size_t>(kv.head_dim) * size_of(kv.dtype));
+  for (int32_t head = 0; head < kv.num_kv_heads; ++head) {
+    const int64_t offset = kv.offset(table[position / kPageSize], head, position % kPageSize);
+    const std::byte* from = static_cast<const std::byte*>(pages) + offset * static_cast<int64_t>(size_of(kv.dtype));
+    if (context.cuda == nullptr) {
+      std::copy_n(from, vector.size(), vector.begin());
+    } else {
+      read_back(*context.cuda, vector.data(), from, vector.size());
+    }
+    for (int32_t i = 0; i < kv.head_dim; ++i) {
+      const std::byte* element = vector.data() + static_cast<size_t>(i) * size_of(kv.dtype);
+      vectors.push_back(kv.dtype == DType::bf16 ? float_from_bf16(load_unaligned<uint16_t>(element))
+                                                : load_unaligned<float>(element));
+    }
+  }
+  return vectors;
+}
+
 }  // namespace
 
-KvCacheShape ContextKv::shape(const DrafterConfig& config, int32_t max_sequences, int64_t max_positions) {
+KvCacheShape ContextKv::shape(const DrafterConfig& config, int32_t max_sequences, int64_t max_positions, DType dtype) {
   const int32_t window = config.largest_window();
   const int64_t windowed = static_cast<int64_t>(window) + kContextRows + config.block_size;
   return {.num_layers = static_cast<int32_t>(config.transformer.num_hidden_layers),
@@ -31,7 +56,8 @@ KvCacheShape ContextKv::shape(const DrafterConfig& config, int32_t max_sequences
           .head_dim = static_cast<int32_t>(config.transformer.head_dim),
           .max_sequences = max_sequences,
           .max_positions = max_positions,
-          .positions_held = window == 0 ? max_positions : std::min(max_positions, windowed)};
+          .positions_held = window == 0 ? max_positions : std::min(max_positions, windowed),
+          .dtype = dtype};
 }
 
 ContextKv::ContextKv(const DrafterConfig& config, const KvCacheShape& shape, KvCache cache)
@@ -39,7 +65,9 @@ ContextKv::ContextKv(const DrafterConfig& config, const KvCacheShape& shape, KvC
       cache_(std::move(cache)),
       largest_window_(config.largest_window()),
       length_(static_cast<size_t>(shape.max_sequences), 0),
-      batch_(kContextRows, max_batch_sequences(shape.max_sequences), cache_.page_table_stride()) {}
+      batch_(kContextRows, max_batch_sequences(shape.max_sequences), cache_.page_table_stride()) {
+  rows_.reserve(kContextRows);
+}
 
 void ContextKv::reset(int32_t slot) {
   length_[static_cast<size_t>(slot)] = 0;
@@ -59,51 +87,50 @@ void ContextKv::truncate(int32_t slot, int32_t length) {
   cache_.truncate(slot, length);
 }
 
-void ContextKv::append_rows(int32_t slot, int32_t num_rows) {
+void ContextKv::append_rows(int32_t slot, int32_t first_row, int32_t num_rows) {
   int32_t& length = length_[static_cast<size_t>(slot)];
   // The rows to come are queried from `length` on at the earliest, so keys below its window are done with.
   if (largest_window_ > 0) cache_.free_below(slot, std::max(0, length - largest_window_ + 1));
   cache_.reserve(slot, length + num_rows);
   batch_.add(length, num_rows, nullptr, cache_.page_table(slot));
+  for (int32_t row = 0; row < num_rows; ++row) rows_.push_back(first_row + row);
   length += num_rows;
 }
 
 void ContextKv::extend(Context& context, const DrafterWeights& weights, ConstTensorView inv_freq, ConstTensorView taps,
                        std::span<const TapRows> rows) {
-  const ArenaScope scope(*context.arena);
-  const TensorView gathered = context.arena->take_f32({kContextRows, taps.dim(1)});
-  const size_t row_bytes = static_cast<size_t>(taps.dim(1)) * sizeof(float);
-  int32_t filled = 0;
   batch_.clear();
+  rows_.clear();
   const auto flush_rows = [&] {
-    if (filled > 0) flush(context, weights, inv_freq, rows_of(gathered, 0, filled));
-    filled = 0;
+    if (!rows_.empty()) flush(context, weights, inv_freq, taps);
     batch_.clear();
+    rows_.clear();
   };
   for (const TapRows& part : rows) {
     CHECK(part.first_position == length(part.slot));
     for (int32_t done = 0; done < part.num_rows;) {
-      if (filled == kContextRows) flush_rows();
-      const int32_t count = std::min(part.num_rows - done, kContextRows - filled);
-      append_rows(part.slot, count);
-      for (int32_t row = 0; row < count; ++row) {
-        std::memcpy(gathered.row(filled + row), taps.row(part.first_row + done + row), row_bytes);
-      }
-      filled += count;
+      if (std::ssize(rows_) == kContextRows) flush_rows();
+      const int32_t count = std::min(part.num_rows - done, kContextRows - static_cast<int32_t>(rows_.size()));
+      append_rows(part.slot, part.first_row + done, count);
       done += count;
     }
   }
   flush_rows();
 }
 
-void ContextKv::flush(Context& context, const DrafterWeights& weights, ConstTensorView inv_freq,
-                      ConstTensorView gathered) {
+void ContextKv::flush(Context& context, const DrafterWeights& weights, ConstTensorView inv_freq, ConstTensorView taps) {
   const ArenaScope scope(*context.arena);
+  if (context.cuda != nullptr && context.recorder == nullptr) {
+    rows_.resize((rows_.size() + kPaddedRows - 1) / kPaddedRows * kPaddedRows, 0);
+    batch_.pad(static_cast<int32_t>(rows_.size()));
+  }
+  const TensorView gathered = context.arena->take_f32({std::ssize(rows_), taps.dim(1)});
+  copy_rows(context, gathered, taps, on_device(context, std::span<const int32_t>(rows_)));
   const int64_t rows = gathered.dim(0);
   const int64_t kv_size = config_.transformer.key_value_size();
   const auto num_layers = static_cast<int64_t>(weights.layers.size());
   const auto eps = static_cast<float>(config_.transformer.rms_norm_eps);
-  const BatchView batch = batch_.view();
+  const BatchView batch = batch_.view(context);
   const TensorView c = context.arena->take_f32({rows, config_.transformer.hidden_size});
   const TensorView kv = context.arena->take_f32({rows, num_layers * 2 * kv_size});
   const TensorView rope_rows = context.arena->take_f32({rows, config_.transformer.head_dim});
@@ -124,21 +151,16 @@ void ContextKv::flush(Context& context, const DrafterWeights& weights, ConstTens
   }
 }
 
-void ContextKv::record_pages(Recorder& recorder, int32_t slot) {
+void ContextKv::record_pages(Context& context, int32_t slot) {
   const auto first = static_cast<int32_t>(cache_.first_position_held(slot));
   for (int32_t index = 0; index < static_cast<int32_t>(config_.transformer.num_hidden_layers); ++index) {
     const PagedKvView kv = cache_.layer(index);
     const Shape one_position{1, kv.num_kv_heads, kv.head_dim};
-    std::vector<float> vectors(static_cast<size_t>(one_position.num_elements()));  // of one position
-    for (const auto& [name, pages] : {std::pair("context_k", kv.k_f32()), std::pair("context_v", kv.v_f32())}) {
+    for (const auto& [name, pages] : {std::pair("context_k", kv.k), std::pair("context_v", kv.v)}) {
       const std::string tensor = fmt::format("{}.{}", name, index);
       for (int32_t position = first; position < length(slot); ++position) {
-        const int32_t page = cache_.page_table(slot)[position / kPageSize];
-        for (int32_t head = 0; head < kv.num_kv_heads; ++head) {
-          std::copy_n(pages + kv.offset(page, head, position % kPageSize), kv.head_dim,
-                      vectors.begin() + head * kv.head_dim);
-        }
-        recorder.append(tensor, view_f32(vectors.data(), one_position));
+        const std::vector<float> vectors = vectors_at(context, kv, pages, cache_.page_table(slot), position);
+        context.recorder->append(tensor, view_f32(vectors.data(), one_position));
       }
     }
   }

@@ -17,16 +17,19 @@ namespace blockdraft {
 
 // Context rows are made this many at a time; memory does not grow with the prompt.
 inline constexpr int32_t kContextRows = 256;
+inline constexpr int32_t kPaddedRows = 16;
 
 // Context K/V of all layers and sequences, and the room for block rows behind them: the block's own K/V lie at their
 // positions in the same pages until the next context rows overwrite them.
 // If every layer slides, pages below the window are given back, and memory is a function of the window.
 class ContextKv {
  public:
-  static KvCacheShape shape(const DrafterConfig& config, int32_t max_sequences, int64_t max_positions);
+  static KvCacheShape shape(const DrafterConfig& config, int32_t max_sequences, int64_t max_positions,
+                            DType dtype = DType::f32);
   ContextKv(const DrafterConfig& config, const KvCacheShape& shape, KvCache cache);
 
   // c = hidden_norm(fc u); K = rope(k_norm(k_proj c)), V = v_proj c for every layer, appended to the sequences.
+  // On a card passes of up to kContextRows rows are padded to a multiple of kPaddedRows, so that they differ little.
   void extend(Context& context, const DrafterWeights& weights, ConstTensorView inv_freq, ConstTensorView taps,
               std::span<const TapRows> rows);
   static size_t scratch_bytes(const DrafterConfig& config);
@@ -38,20 +41,21 @@ class ContextKv {
   int32_t length(int32_t slot) const { return length_[static_cast<size_t>(slot)]; }
   void reset(int32_t slot);
   KvCache& cache() { return cache_; }
-  // Appends "context_k.LAYER" and "context_v.LAYER" [positions, heads, head_dim]: what the pages hold of the sequence's
-  // context. It ends at length() - 1, and begins at 0 or, if every layer slides, with the first page that is still
-  // held.
-  void record_pages(Recorder& recorder, int32_t slot);
+  // Gives the recorder "context_k.LAYER" and "context_v.LAYER" [positions, heads, head_dim]: what the pages hold of the
+  // sequence's context. It ends at length() - 1, and begins at 0 or, if every layer slides, with the first page that is
+  // still held.
+  void record_pages(Context& context, int32_t slot);
 
  private:
-  void flush(Context& context, const DrafterWeights& weights, ConstTensorView inv_freq, ConstTensorView gathered);
-  void append_rows(int32_t slot, int32_t num_rows);
+  void flush(Context& context, const DrafterWeights& weights, ConstTensorView inv_freq, ConstTensorView taps);
+  void append_rows(int32_t slot, int32_t first_row, int32_t num_rows);
 
   const DrafterConfig& config_;
   KvCache cache_;
   int32_t largest_window_ = 0;   // 0: some layer sees everything
   std::vector<int32_t> length_;  // [max_sequences] context positions held
   Batch batch_;
+  std::vector<int32_t> rows_;  // [rows of batch_] which rows of the taps they are
 };
 
 }  // namespace blockdraft

@@ -1,13 +1,16 @@
 #include "draft/draft_model.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/error.h"
+#include "base/has_cuda.h"
 #include "draft/block_forward.h"
 #include "draft/pairing.h"
+#include "nn/card_support.h"
 #include "ops/argmax.h"
+#include "ops/copy_rows.h"
+#include "tensor/host_link.h"
 #include "tensor/recorder.h"
 
 namespace blockdraft {
@@ -19,14 +22,20 @@ Result<std::unique_ptr<DraftModel>> DraftModel::load(const WeightSource& source,
                                           .num_hidden_layers = target.num_hidden_layers,
                                           .vocab_size = target.embed_tokens.out_features,
                                           .num_choices = target.num_choices}));
+  BLOCKDRAFT_TRY(card_supports(loading.cuda, config.transformer));
+  if constexpr (kHasCuda) {
+    const bool has_candidates = loading.cuda != nullptr && config.family == DrafterFamily::dflash2;
+    if (has_candidates) BLOCKDRAFT_TRY(cu::supports_top_k(config.dflash2.selector_top_k));
+  }
   BLOCKDRAFT_ASSIGN(Checkpoint checkpoint, Checkpoint::open_source(source));
   BLOCKDRAFT_ASSIGN(std::string prefix, find_prefix(checkpoint));
   WeightStore store(std::make_shared<const Checkpoint>(std::move(checkpoint)), std::move(prefix));
   store.convert_at_load(loading);
-  const KvCacheShape shape = ContextKv::shape(config, limits.max_sequences, limits.max_positions);
-  BLOCKDRAFT_ASSIGN(KvCache cache, KvCache::create(shape, "context pages"));
+  const KvCacheShape shape =
+      ContextKv::shape(config, limits.max_sequences, limits.max_positions, KvCache::dtype_on(loading.cuda));
+  BLOCKDRAFT_ASSIGN(KvCache cache, KvCache::create(shape, "context pages", loading.cuda));
   std::unique_ptr<DraftModel> model(new DraftModel(config, limits, shape, std::move(store), std::move(cache)));
-  BLOCKDRAFT_TRY(model->load_weights(target));
+  BLOCKDRAFT_TRY(model->load_weights(target, loading));
   return model;
 }
 
@@ -36,13 +45,16 @@ DraftModel::DraftModel(DrafterConfig config, const DrafterLimits& limits, const 
       limits_(limits),
       shape_(shape),
       store_(std::move(store)),
-      inv_freq_(inverse_frequencies(config_.transformer.rope, config_.transformer.head_dim)),
+      inv_freq_values_(inverse_frequencies(config_.transformer.rope, config_.transformer.head_dim)),
+      inv_freq_(view_f32(std::as_const(inv_freq_values_).data(), Shape{std::ssize(inv_freq_values_)})),
       context_kv_(config_, shape, std::move(cache)),
       batch_(static_cast<int32_t>(max_block_rows()), limits.max_sequences, context_kv_.cache().page_table_stride()),
       block_ids_(static_cast<size_t>(config_.block_size), config_.mask_token_id) {}
 
-Status DraftModel::load_weights(const TargetWeights& target) {
+Status DraftModel::load_weights(const TargetWeights& target, const WeightLoading& loading) {
   BLOCKDRAFT_ASSIGN(weights_, load_drafter_weights(store_, config_));
+  device_map_ = weights_.draft_to_target.empty() ? nullptr : weights_.draft_to_target.data();
+  if (loading.cuda != nullptr) BLOCKDRAFT_TRY(move_to(*loading.cuda, loading.threads));
   selection_ = make_selection(config_, weights_);
   embed_tokens_ = weights_.embed_tokens.value_or(target.embed_tokens);
   embedding_scale_ = config_.input_embedding_scale.value_or(target.embedding_scale);
@@ -59,8 +71,30 @@ Status DraftModel::load_weights(const TargetWeights& target) {
   return {};
 }
 
+Status DraftModel::move_to(CudaDevice& device, ThreadPool* threads) {
+  if constexpr (kHasCuda) {
+    BLOCKDRAFT_ASSIGN(DeviceWeights moved, DeviceWeights::create(device, threads, "drafter weights"));
+    BLOCKDRAFT_TRY(visit_drafter_weights(weights_, [&](auto& view) { return moved.move(view); }));
+    BLOCKDRAFT_TRY(moved.move(inv_freq_));
+    if (device_map_ != nullptr) {
+      BLOCKDRAFT_ASSIGN(device_map_, moved.copy(std::span<const int32_t>(weights_.draft_to_target)));
+    }
+    BLOCKDRAFT_TRY(moved.finish());
+    device_weights_ = std::make_shared<DeviceWeights>(std::move(moved));
+    store_.forget_values();
+  }
+  return {};
+}
+
+size_t DraftModel::converted_bytes() const {
+  if constexpr (kHasCuda) {
+    if (device_weights_ != nullptr) return device_weights_->size_bytes();
+  }
+  return store_.converted_bytes();
+}
+
 void DraftModel::extend_context(Context& context, ConstTensorView taps, std::span<const TapRows> rows) {
-  context_kv_.extend(context, weights_, inv_freq(), taps, rows);
+  context_kv_.extend(context, weights_, inv_freq_, taps, rows);
 }
 
 int64_t DraftModel::block_rows(std::span<const DraftRequest> requests) const {
@@ -80,44 +114,53 @@ void DraftModel::block_hidden(Context& context, std::span<const DraftRequest> re
     batch_.add(request.position, rows, block_ids_.data(), context_kv_.cache().page_table(request.slot));
   }
   block_forward(context, config_, weights_, context_kv_.cache(),
-                {batch_.view(), embed_tokens_, embedding_scale_, inv_freq()}, hidden);
+                {batch_.view(context), embed_tokens_, embedding_scale_, inv_freq_}, hidden);
 }
 
 Status DraftModel::propose(Context& context, std::span<const DraftRequest> requests, const Drafts& drafts) {
   const ArenaScope scope(*context.arena);
   if (context.recorder != nullptr) {
-    for (const DraftRequest& request : requests) context_kv_.record_pages(*context.recorder, request.slot);
+    for (const DraftRequest& request : requests) context_kv_.record_pages(context, request.slot);
   }
   const TensorView block = context.arena->take_f32({block_rows(requests), config_.transformer.hidden_size});
   block_hidden(context, requests, block);
-  select(context, requests, block, drafts);
-  record(context, "drafts", drafts.ids);
-  if (std::ranges::find(drafts.ids, kNotANumber) != drafts.ids.end()) {
-    return make_error(Code::numeric, "{}: the drafter's logits are not numbers", config_.origin);
+  if (drafts.device_ids != nullptr) {
+    select(context, requests, block, drafts);
+    return {};
   }
-  return {};
+  Drafts placed = drafts;
+  placed.device_ids = for_host(context, drafts.ids);
+  select(context, requests, block, placed);
+  BLOCKDRAFT_TRY(synchronize(context));
+  record(context, "drafts", drafts.ids);
+  return require_numbers(drafts.ids);
 }
 
+Status DraftModel::require_numbers(std::span<const int32_t> ids) const {
+  if (std::ranges::find(ids, kNotANumber) == ids.end()) return {};
+  return make_error(Code::numeric, "{}: the drafter's logits are not numbers", config_.origin);
+}
+
+// In place, the anchor's own row gives no draft (spec 1.8).
 void DraftModel::select(Context& context, std::span<const DraftRequest> requests, ConstTensorView block,
                         const Drafts& drafts) {
   const ArenaScope scope(*context.arena);
-  const TensorView hidden =
-      context.arena->take_f32({static_cast<int64_t>(drafts.ids.size()), config_.transformer.hidden_size});
-  // In place, the anchor's own row gives no draft (spec 1.8).
-  const int32_t skipped = config_.layout == BlockLayout::in_place ? 1 : 0;
-  int64_t block_row = 0;
-  int64_t draft_row = 0;
+  const ArenaScope host_scope(host_arena(context));
+  const TensorView hidden = context.arena->take_f32({std::ssize(drafts.ids), config_.transformer.hidden_size});
+  const std::span block_rows(host_arena(context).take_i32(std::ssize(drafts.ids)), drafts.ids.size());
+  int32_t block_row = config_.layout == BlockLayout::in_place ? 1 : 0;
+  auto next = block_rows.begin();
   for (const DraftRequest& request : requests) {
-    std::memcpy(hidden.row(draft_row), block.row(block_row + skipped),
-                static_cast<size_t>(request.width * hidden.dim(1)) * sizeof(float));
+    for (int32_t i = 0; i < request.width; ++i) *next++ = block_row + i;
     block_row += config_.rows_for_width(request.width);
-    draft_row += request.width;
   }
+  copy_rows(context, hidden, block, on_device(context, block_rows));
   selection_->select(context,
                      {.hidden = hidden,
                       .requests = requests,
                       .head = head_,
                       .draft_to_target = weights_.draft_to_target,
+                      .device_map = device_map_,
                       .confidence_threshold = confidence_threshold_},
                      drafts);
 }
@@ -135,7 +178,7 @@ Status DraftModel::set_confidence_threshold(float threshold) {
 DrafterMemory drafter_memory(const DrafterConfig& config, const DrafterWeights& weights, const OutputHead& head,
                              const DrafterLimits& limits, int32_t num_threads) {
   const int64_t rows = static_cast<int64_t>(config.block_size) * limits.max_sequences;
-  const size_t propose_part = 2 * arena_bytes_f32(rows * config.transformer.hidden_size) +
+  const size_t propose_part = 2 * arena_bytes_f32(rows * config.transformer.hidden_size) + arena_bytes_f32(rows) +
                               std::max(block_forward_scratch_bytes(config, weights, num_threads, rows),
                                        make_selection(config, weights)->scratch_bytes(head, num_threads, rows));
   const KvCacheShape shape = ContextKv::shape(config, limits.max_sequences, limits.max_positions);
@@ -173,7 +216,7 @@ int64_t DraftModel::context_flops_per_row() const {
 
 int64_t DraftModel::kv_bytes_per_position() const {
   return 2 * config_.transformer.key_value_size() * config_.transformer.num_hidden_layers *
-         static_cast<int64_t>(sizeof(float));
+         static_cast<int64_t>(size_of(shape_.dtype));
 }
 
 }  // namespace blockdraft

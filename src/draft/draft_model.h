@@ -14,6 +14,7 @@
 #include "draft/drafter_weights.h"
 #include "draft/token_selection.h"
 #include "nn/batch.h"
+#include "nn/device_weights.h"
 #include "nn/output_head.h"
 #include "nn/weight_store.h"
 
@@ -58,6 +59,8 @@ class DraftModel : public DraftSource {
   std::span<const int32_t> target_layer_ids() const override { return config_.target_layer_ids; }
   void extend_context(Context& context, ConstTensorView taps, std::span<const TapRows> rows) override;
   Status propose(Context& context, std::span<const DraftRequest> requests, const Drafts& drafts) override;
+  bool proposes_on_device() const override { return confidence_threshold_ == 0.0f; }
+  Status require_numbers(std::span<const int32_t> ids) const override;
   void reset(int32_t slot) override { context_kv_.reset(slot); }
   // Context positions 0 .. context_length() - 1 are there; truncate_context() takes lengths from the earliest one on.
   int32_t context_length(int32_t slot) const { return context_kv_.length(slot); }
@@ -83,7 +86,7 @@ class DraftModel : public DraftSource {
 
   const DrafterConfig& config() const { return config_; }
   size_t mapped_bytes() const { return store_.checkpoint().mapped_bytes(); }
-  size_t converted_bytes() const { return store_.converted_bytes(); }  // of weights in memory of its own
+  size_t converted_bytes() const;  // of weights in memory of its own, or on a card
   // For the roofline: bytes that each pass reads, arithmetic of a row.
   int64_t propose_weight_bytes() const;
   int64_t propose_flops_per_row() const;
@@ -96,8 +99,8 @@ class DraftModel : public DraftSource {
   DraftModel(DrafterConfig config, const DrafterLimits& limits, const KvCacheShape& shape, WeightStore store,
              KvCache cache);
   void select(Context& context, std::span<const DraftRequest> requests, ConstTensorView block, const Drafts& drafts);
-  Status load_weights(const TargetWeights& target);
-  ConstTensorView inv_freq() const { return view_f32(inv_freq_.data(), Shape{static_cast<int64_t>(inv_freq_.size())}); }
+  Status load_weights(const TargetWeights& target, const WeightLoading& loading);
+  Status move_to(CudaDevice& device, ThreadPool* threads);
   int64_t max_block_rows() const { return static_cast<int64_t>(config_.block_size) * limits_.max_sequences; }
 
   DrafterConfig config_;
@@ -108,7 +111,10 @@ class DraftModel : public DraftSource {
   WeightView embed_tokens_;
   float embedding_scale_ = 1.0f;
   OutputHead head_;
-  std::vector<float> inv_freq_;
+  std::vector<float> inv_freq_values_;
+  ConstTensorView inv_freq_;                       // [head_dim / 2], of these values
+  const int32_t* device_map_ = nullptr;            // draft_to_target where the ops are
+  std::shared_ptr<DeviceWeights> device_weights_;  // null: on the CPU
   std::unique_ptr<TokenSelection> selection_;
   float confidence_threshold_ = 0.0f;
   ContextKv context_kv_;

@@ -47,6 +47,11 @@ struct Drafts {
   // draft was not drawn. Their arrays come from law_memory and live as long. Left out if no request wants laws.
   std::span<ProbabilityRow> laws = {};
   Arena* law_memory = nullptr;
+  // Where ops leave the ids; null: in `ids`. Given one, propose() need not wait for a card: `ids` is this array's
+  // for_host() (tensor/host_link.h), and whoever waits for it looks for kNotANumber.
+  int32_t* device_ids = nullptr;
+
+  int32_t* places() const { return device_ids == nullptr ? ids.data() : device_ids; }
 };
 
 // The usual case: every draft is to be verified.
@@ -68,6 +73,10 @@ class DraftSource {
   virtual void extend_context(Context& context, ConstTensorView taps, std::span<const TapRows> rows) = 0;
   // Errors: numeric, if a draft logit is NaN.
   virtual Status propose(Context& context, std::span<const DraftRequest> requests, const Drafts& drafts) = 0;
+  // Whether Drafts::device_ids is heeded, and which drafts are worth verifying is known beforehand: all of them.
+  virtual bool proposes_on_device() const { return false; }
+  // Whether drafts are ids, and not kNotANumber. Errors: numeric.
+  virtual Status require_numbers(std::span<const int32_t>) const { return {}; }
   // Forgets the sequence.
   virtual void reset(int32_t slot) = 0;
 

@@ -75,11 +75,4 @@ Result<std::vector<int32_t>> read_draft_vocabulary(const StoredTensor& d2t, cons
   return std::vector<int32_t>(ids->begin(), ids->end());
 }
 
-void to_target_ids(std::span<int32_t> ids, std::span<const int32_t> draft_to_target) {
-  if (draft_to_target.empty()) return;
-  for (int32_t& id : ids) {
-    if (id >= 0) id = draft_to_target[static_cast<size_t>(id)];
-  }
-}
-
 }  // namespace blockdraft

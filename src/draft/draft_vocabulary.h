@@ -19,7 +19,4 @@ Result<std::vector<int32_t>> read_draft_vocabulary(const StoredTensor& d2t, cons
                                                    int64_t draft_vocab_size, int64_t vocab_size,
                                                    std::string_view origin, bool read_values = true);
 
-// Replaces draft ids by the target ids they mean; negative ids and, with an empty vocabulary, all ids stay.
-void to_target_ids(std::span<int32_t> ids, std::span<const int32_t> draft_to_target);
-
 }  // namespace blockdraft

@@ -46,6 +46,27 @@ struct DrafterWeights {
   std::vector<int32_t> draft_to_target;    // [draft_vocab_size]; empty: draft ids are target ids
 };
 
+// Calls visit(weight) for every matrix, norm and kernel (WeightView&, ConstTensorView&), as long as its Status is good.
+// A part that the drafter does not have has no data.
+template <class Visit>
+Status visit_drafter_weights(DrafterWeights& weights, Visit visit) {
+  BLOCKDRAFT_TRY(visit(weights.fc));
+  BLOCKDRAFT_TRY(visit(weights.hidden_norm));
+  for (BlockLayer& layer : weights.layers) BLOCKDRAFT_TRY(visit_block_layer(layer, visit));
+  BLOCKDRAFT_TRY(visit(weights.norm));
+  for (WeightView& weight : weights.context_kv_proj) BLOCKDRAFT_TRY(visit(weight));
+  SelectorWeights& selector = weights.selector;
+  MarkovWeights& markov = weights.markov;
+  for (WeightView* weight :
+       {&selector.predecessor_codebook, &selector.successor_codebook, &selector.hidden_projection, &markov.markov_w1,
+        &markov.markov_w2, &markov.gate_proj, &markov.joint_proj, &markov.confidence}) {
+    BLOCKDRAFT_TRY(visit(*weight));
+  }
+  if (weights.embed_tokens) BLOCKDRAFT_TRY(visit(*weights.embed_tokens));
+  if (weights.lm_head) BLOCKDRAFT_TRY(visit(*weights.lm_head));
+  return {};
+}
+
 // Every tensor of the file must be used or on the list of those that may be ignored: a missing or superfluous one
 // would show only as poor acceptance (spec 2.8). From a store that does not read values: shapes without data, and no
 // draft_to_target.

@@ -21,6 +21,9 @@ class MarkovSelection : public TokenSelection {
   struct Group;
   Group take_group(Context& context, const SelectionInput& input, size_t first_request, size_t num_requests,
                    int64_t first_draft) const;
+  static void order_steps(Arena& arena, const SelectionInput& input, size_t first_request, size_t num_requests,
+                          int64_t first_draft, Group& group);
+  static const RowSampling* samplings_of(Context& context, const SelectionInput& input, const Group& group);
   void run(Context& context, const SelectionInput& input, Group& group) const;
   void embed_predecessors(Context& context, Group& group, int64_t active) const;
   void judge(Context& context, Group& group, ConstTensorView hidden, TensorView confidence) const;
@@ -28,7 +31,11 @@ class MarkovSelection : public TokenSelection {
   void draw(Context& context, const SelectionInput& input, Group& group, int64_t row, int64_t active) const;
   void record_step(const Context& context, std::string_view name, const Group& group, int64_t step,
                    ConstTensorView rows) const;
-  void hand_out(const SelectionInput& input, const Group& group, const Drafts& drafts) const;
+  void hand_out(Context& context, const SelectionInput& input, const Group& group, const Drafts& drafts) const;
+  static void hand_out_confidences(const Context& context, const SelectionInput& input, const Group& group,
+                                   const Drafts& drafts);
+  static void hand_out_laws(const Context& context, const SelectionInput& input, const Group& group, int64_t sequence,
+                            const Drafts& drafts);
 
   DsparkConfig config_;
   MarkovWeights weights_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tensor/read_back.h"
+
 namespace blockdraft {
 namespace {
 
@@ -27,13 +29,13 @@ RowSampling unfiltered(const RowSampling& sampling) {
   return {.temperature = sampling.temperature, .noise = sampling.noise};
 }
 
-RowSampling* samplings_of_drafts(Arena& arena, std::span<const DraftRequest> requests) {
+std::span<const RowSampling> samplings_of_drafts(Arena& arena, std::span<const DraftRequest> requests) {
   RowSampling* samplings = take_row_samplings(arena, num_drafts(requests));
   RowSampling* next = samplings;
   for (const DraftRequest& request : requests) {
     for (int32_t i = 0; i < request.width; ++i) *next++ = sampling_of_draft(request, i);
   }
-  return samplings;
+  return {samplings, next};
 }
 
 int32_t* owners_of_drafts(Arena& arena, std::span<const DraftRequest> requests) {
@@ -43,8 +45,13 @@ int32_t* owners_of_drafts(Arena& arena, std::span<const DraftRequest> requests) 
   return owners;
 }
 
-ProbabilityRow law_of_scores(Arena& law_memory, const float* scores, int64_t num_choices, const int32_t* target_ids) {
+ProbabilityRow law_of_scores(const Context& context, Arena& law_memory, const float* scores, int64_t num_choices,
+                             const int32_t* target_ids) {
   float* probabilities = law_memory.take_f32({1, num_choices}).f32();
+  if (context.cuda != nullptr) {
+    read_back(*context.cuda, probabilities, scores, static_cast<size_t>(num_choices) * sizeof(float));
+    scores = probabilities;
+  }
   softmax_row(probabilities, scores, num_choices);
   return {.ids = target_ids, .values = probabilities, .count = num_choices};
 }

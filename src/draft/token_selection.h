@@ -20,6 +20,7 @@ struct SelectionInput {
   std::span<const DraftRequest> requests;  // whose widths and anchors these are
   const OutputHead& head;
   std::span<const int32_t> draft_to_target;  // empty: draft ids are target ids
+  const int32_t* device_map = nullptr;       // the same where the ops are
   float confidence_threshold = 0.0f;         // DSpark: drafts from the first with less confidence on are not verified
 };
 
@@ -29,7 +30,7 @@ struct SelectionInput {
 class TokenSelection {
  public:
   virtual ~TokenSelection() = default;
-  // drafts.ids: target ids, kNotANumber where a logit is NaN. drafts.widths: how many of each request's to verify.
+  // drafts.places(): target ids, kNotANumber where a logit is NaN. drafts.widths: how many of each request's to verify.
   virtual void select(Context& context, const SelectionInput& input, const Drafts& drafts) const = 0;
   // Bytes of Drafts::law_memory for the laws of so many drafts.
   virtual size_t law_bytes(const OutputHead& head, int64_t drafts) const {

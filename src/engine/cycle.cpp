@@ -8,7 +8,12 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "base/timer.h"
+#include "base/has_cuda.h"
+#include "draft/context_kv.h"
+#include "engine/cycle_graphs.h"
+#include "engine/part_times.h"
+#include "ops/ids.h"
+#include "tensor/host_link.h"
 #include "verify/accept.h"
 
 namespace blockdraft {
@@ -18,28 +23,28 @@ int64_t columns_of_taps(const DraftSource* drafter, int64_t hidden_size) {
   return drafter == nullptr ? 0 : static_cast<int64_t>(drafter->target_layer_ids().size()) * hidden_size;
 }
 
-// Runs a part of the cycle and notes its time.
-template <class Part>
-auto timed(std::vector<float>& times_us, Part part) {
-  const Timer timer;
-  struct Note {
-    std::vector<float>& times_us;
-    const Timer& timer;
-    ~Note() { times_us.push_back(static_cast<float>(timer.elapsed_us())); }
-  } const note{times_us, timer};
-  return part();
-}
-
 }  // namespace
 
 Status Cycle::run(Context& context, std::span<Sequence* const> batch, RunTimes& times) {
   const ArenaScope laws(law_memory_);
   choose_widths(batch);
-  timed(times.context_us, [&] { extend_context(context, batch); });
-  BLOCKDRAFT_TRY(timed(times.propose_us, [&] { return propose(context, batch); }));
-  BLOCKDRAFT_TRY(timed(times.verify_us, [&] { return verify(context, batch); }));
-  if (accept_pattern_) BLOCKDRAFT_TRY(follow_pattern(batch));
-  timed(times.accept_us, [&] { accept(batch); });  // and forgets the rejected rows
+  plan_work(context, batch);
+  PartTimes parts(context, times);
+  const auto work = [&]() -> Status {
+    parts.begin();
+    extend_context(context, batch);
+    parts.end(Part::context);
+    BLOCKDRAFT_TRY(propose(context, batch));
+    parts.end(Part::propose);
+    verify(context, batch);
+    parts.end(Part::verify);
+    return {};
+  };
+  BLOCKDRAFT_TRY(queue(context, batch, work));
+  BLOCKDRAFT_TRY(synchronize(context));
+  BLOCKDRAFT_TRY(settle(batch));
+  accept(batch);  // and forgets the rejected rows
+  parts.finish();
   learn(batch, times);
   return {};
 }
@@ -70,6 +75,7 @@ Cycle::Cycle(Target& target, DraftSource* drafter, const OutputHead& head, const
   laws_.reserve(rows);
   chances_.reserve(rows);
   verify_ids_.reserve(rows);
+  draft_of_row_.reserve(rows);
   choices_.reserve(rows);
   row_numbers_.resize(rows);
   std::iota(row_numbers_.begin(), row_numbers_.end(), 0);
@@ -89,9 +95,9 @@ Status Cycle::reserve_laws() {
   return {};
 }
 
-Status Cycle::reserve_backlog() {
+Status Cycle::reserve_backlog(CudaDevice* device) {
   if (drafter_ == nullptr || backlog_.is_open()) return {};
-  BLOCKDRAFT_ASSIGN(backlog_, TapBacklog::create(limits_.max_sequences, limits_.max_width + 1, taps_.dim(1)));
+  BLOCKDRAFT_ASSIGN(backlog_, TapBacklog::create(limits_.max_sequences, limits_.max_width + 1, taps_.dim(1), device));
   return {};
 }
 
@@ -138,6 +144,46 @@ void Cycle::choose_widths(std::span<Sequence* const> batch) {
   work_ = {.drafts = std::accumulate(widths_.begin(), widths_.end(), 0)};
 }
 
+// On a card a cycle is waited for once, at its end, unless the CPU has to look at the drafts before they are verified.
+void Cycle::plan_work(const Context& context, std::span<Sequence* const> batch) {
+  const bool is_looked_at = context.recorder != nullptr || std::ranges::any_of(batch, [](const Sequence* sequence) {
+                              return TokenChooser::chooses_on_cpu(sequence->input);
+                            });
+  drafts_stay_ = context.cuda != nullptr && !is_looked_at && (drafter_ == nullptr || drafter_->proposes_on_device());
+}
+
+// On a card a cycle that is like an earlier one is repeated as its graph.
+Status Cycle::queue(Context& context, std::span<Sequence* const> batch, const std::function<Status()>& work) {
+  if constexpr (kHasCuda) {
+    if (context.cuda != nullptr) {
+      BLOCKDRAFT_TRY(context.link->begin());
+      if (graphs_ == nullptr) graphs_ = std::make_shared<CycleGraphs>();
+      return graphs_->run(context, shape_of(batch), work);
+    }
+  }
+  return work();
+}
+
+// What decides which work is queued; empty where that is waited for, or differs by what waits of the taps.
+std::vector<int32_t> Cycle::shape_of(std::span<Sequence* const> batch) const {
+  if (!drafts_stay_) return {};
+  int32_t context_rows = 0;
+  int32_t context_sequences = 0;
+  bool draws = false;
+  std::vector<int32_t> shape;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const Sequence& sequence = *batch[i];
+    if (sequence.adaptive) return {};
+    if (drafter_ != nullptr && sequence.num_tap_rows > 0) ++context_sequences;
+    if (drafter_ != nullptr) context_rows += sequence.num_tap_rows;
+    draws = draws || !sequence.input.sampling.is_plain();
+    shape.push_back(widths_[i]);
+  }
+  if (context_rows > kContextRows) return {};
+  shape.insert(shape.end(), {(context_rows + kPaddedRows - 1) / kPaddedRows, context_sequences, draws ? 1 : 0});
+  return shape;
+}
+
 void Cycle::extend_context(Context& context, std::span<Sequence* const> batch) {
   if (drafter_ == nullptr) return;
   tap_rows_.clear();
@@ -146,7 +192,7 @@ void Cycle::extend_context(Context& context, std::span<Sequence* const> batch) {
     Sequence& sequence = *batch[i];
     const int32_t rows = std::exchange(sequence.num_tap_rows, 0);
     if (sequence.adaptive && (widths_[i] == 0 || backlog_.rows(sequence.slot) > 0)) {
-      backlog_.add(sequence.slot, taps_, sequence.first_tap_row, rows);
+      backlog_.add(context, sequence.slot, taps_, sequence.first_tap_row, rows);
       if (widths_[i] == 0 && !backlog_.is_full(sequence.slot)) continue;
       waiting_rows_.push_back(backlog_.take(sequence.slot, sequence.position()));
       work_.context_rows += waiting_rows_.back().num_rows;
@@ -178,8 +224,11 @@ Status Cycle::propose(Context& context, std::span<Sequence* const> batch) {
   kept_widths_.resize(requests_.size());
   if (requests_.empty()) return {};
   CHECK(drafter_ != nullptr);
-  BLOCKDRAFT_TRY(drafter_->propose(
-      context, requests_, {.ids = drafts_, .widths = kept_widths_, .laws = laws_, .law_memory = &law_memory_}));
+  Drafts drafts{.ids = drafts_, .widths = kept_widths_, .laws = laws_, .law_memory = &law_memory_};
+  if (drafts_stay_) drafts.device_ids = for_host(context, drafts.ids);
+  draft_places_ = drafts.device_ids;
+  BLOCKDRAFT_TRY(drafter_->propose(context, requests_, drafts));
+  if (drafts_stay_) return {};
   BLOCKDRAFT_TRY(require_laws());
   drop_doubtful();
   return {};
@@ -217,45 +266,66 @@ void Cycle::drop_doubtful() {
   laws_.resize(kept);
 }
 
-Status Cycle::verify(Context& context, std::span<Sequence* const> batch) {
+void Cycle::verify(Context& context, std::span<Sequence* const> batch) {
   const ArenaScope scope(*context.arena);
-  verify_ids_.clear();
-  verify_rows_.clear();
-  blocks_.clear();
-  std::span<const int32_t> drafts = drafts_;
-  std::span<const ProbabilityRow> laws = laws_;
-  chances_.assign(drafts_.size(), 0.0);
-  std::span<double> chances = chances_;
-  for (size_t i = 0; i < batch.size(); ++i) {
-    Sequence& sequence = *batch[i];
-    const int32_t rows = widths_[i] + 1;
-    const auto width = static_cast<size_t>(widths_[i]);
-    blocks_.push_back({.sequence = &sequence,
-                       .drafts = drafts.first(width),
-                       .laws = laws.first(width),
-                       .chances = chances.first(sequence.input.expects_acceptance ? width : 0)});
-    sequence.first_tap_row = static_cast<int32_t>(verify_ids_.size());
-    verify_ids_.push_back(sequence.tokens.back());
-    verify_ids_.insert(verify_ids_.end(), drafts.begin(), drafts.begin() + widths_[i]);
-    drafts = drafts.subspan(width);
-    laws = laws.subspan(width);
-    chances = chances.subspan(width);
-    target_.reserve(sequence.slot, rows);
-    verify_rows_.push_back({.slot = sequence.slot,
-                            .first_position = sequence.position(),
-                            .token_ids = std::span(verify_ids_).last(static_cast<size_t>(rows))});
-  }
+  lay_out_blocks(batch);
   const size_t rows = verify_ids_.size();
   work_.verify_rows = static_cast<int32_t>(rows);
   const TensorView hidden = context.arena->take_f32({static_cast<int64_t>(rows), hidden_size_});
   target_.forward(context, {.sequences = verify_rows_,
+                            .token_ids = ids_on_device(context),
                             .hidden_rows = std::span(row_numbers_).first(rows),
                             .hidden = hidden,
                             .tap_layer_ids = tap_layer_ids_,
                             .taps = taps_});
   choices_.resize(rows);
   accepted_.resize(batch.size());
-  return chooser_.choose(context, hidden, blocks_, choices_, accepted_);
+  chooser_.choose(context, hidden, blocks_, choices_, accepted_);
+}
+
+// The rows of each sequence: its anchor, then its drafts.
+void Cycle::lay_out_blocks(std::span<Sequence* const> batch) {
+  verify_ids_.clear();
+  verify_rows_.clear();
+  blocks_.clear();
+  draft_of_row_.clear();
+  chances_.assign(drafts_.size(), 0.0);
+  size_t first = 0;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    Sequence& sequence = *batch[i];
+    const auto width = static_cast<size_t>(widths_[i]);
+    const std::span<const int32_t> drafts = std::span(drafts_).subspan(first, width);
+    blocks_.push_back({.sequence = &sequence,
+                       .drafts = drafts,
+                       .laws = std::span(laws_).subspan(first, width),
+                       .chances = std::span(chances_).subspan(first, sequence.input.expects_acceptance ? width : 0)});
+    sequence.first_tap_row = static_cast<int32_t>(verify_ids_.size());
+    verify_ids_.push_back(sequence.tokens.back());
+    verify_ids_.insert(verify_ids_.end(), drafts.begin(), drafts.end());
+    draft_of_row_.push_back(-1);
+    for (size_t draft = first; draft < first + width; ++draft) draft_of_row_.push_back(static_cast<int32_t>(draft));
+    first += width;
+    target_.reserve(sequence.slot, widths_[i] + 1);
+    verify_rows_.push_back({.slot = sequence.slot,
+                            .first_position = sequence.position(),
+                            .token_ids = std::span(verify_ids_).last(width + 1)});
+  }
+}
+
+// Drafts that the CPU has not seen are put into their rows on the card. Null: all rows are known.
+const int32_t* Cycle::ids_on_device(Context& context) {
+  if (!drafts_stay_ || drafts_.empty()) return nullptr;
+  int32_t* ids = on_device(context, std::span(verify_ids_));
+  const int32_t* draft_of_row = on_device(context, std::span<const int32_t>(draft_of_row_));
+  gather_ids(context, ids, draft_places_, draft_of_row, std::ssize(draft_of_row_));
+  return ids;
+}
+
+// With drafts and choices at hand.
+Status Cycle::settle(std::span<Sequence* const> batch) {
+  if (drafter_ != nullptr && drafts_stay_) BLOCKDRAFT_TRY(drafter_->require_numbers(drafts_));
+  BLOCKDRAFT_TRY(chooser_.settle(blocks_, choices_, accepted_));
+  return accept_pattern_ ? follow_pattern(batch) : Status{};
 }
 
 // The drafts that the pattern keeps become the text, so that it goes with the state that the target has of them.

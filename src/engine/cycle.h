@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -26,6 +28,8 @@
 
 namespace blockdraft {
 
+class CycleGraphs;
+
 struct CycleLimits {
   int32_t max_sequences = 1;
   int32_t max_width = 0;  // of any sequence; 0: plain decoding
@@ -34,7 +38,7 @@ struct CycleLimits {
 };
 
 // The arrays of a cycle, sized once: run() allocates nothing, unless it is recorded or the expected acceptance is asked
-// for.
+// for, or a card's cycle is captured as a graph (engine/cycle_graphs.h).
 // Borrows target and draft source (null: plain decoding, the same cycle with width 0).
 class Cycle {
  public:
@@ -50,7 +54,8 @@ class Cycle {
   size_t law_bytes() const { return law_memory_.size_bytes(); }
 
   // Makes room for taps that wait, which sequences of adaptive width need. Once is enough.  Errors: out_of_memory.
-  Status reserve_backlog();
+  // device: where taps lie, null: on the CPU.
+  Status reserve_backlog(CudaDevice* device);
   size_t backlog_bytes() const { return backlog_.size_bytes(); }
   int64_t tap_columns() const { return taps_.dim(1); }
   int32_t max_context_rows() const;  // that one cycle may take in
@@ -74,11 +79,17 @@ class Cycle {
  private:
   void choose_widths(std::span<Sequence* const> batch);
   WidthPolicy* policy_of(std::span<Sequence* const> batch);
+  void plan_work(const Context& context, std::span<Sequence* const> batch);
+  Status queue(Context& context, std::span<Sequence* const> batch, const std::function<Status()>& work);
+  std::vector<int32_t> shape_of(std::span<Sequence* const> batch) const;
   void extend_context(Context& context, std::span<Sequence* const> batch);
   Status propose(Context& context, std::span<Sequence* const> batch);
   Status require_laws() const;
   void drop_doubtful();
-  Status verify(Context& context, std::span<Sequence* const> batch);
+  void verify(Context& context, std::span<Sequence* const> batch);
+  void lay_out_blocks(std::span<Sequence* const> batch);
+  const int32_t* ids_on_device(Context& context);
+  Status settle(std::span<Sequence* const> batch);
   Status follow_pattern(std::span<Sequence* const> batch);
   void accept(std::span<Sequence* const> batch);
   void learn(std::span<Sequence* const> batch, const RunTimes& times);
@@ -98,10 +109,13 @@ class Cycle {
   TapBacklog backlog_;
   std::array<std::optional<WidthPolicy>, kNumCostKinds> policies_;
   std::optional<AcceptPattern> accept_pattern_;
-  TensorView taps_;  // [max_rows, taps], of the newest verify rows
+  TensorView taps_;                      // [max_rows, taps], of the newest verify rows
+  std::shared_ptr<CycleGraphs> graphs_;  // of a card
 
   // Of the cycle in progress, one entry a sequence ...
   CycleWork work_;
+  bool drafts_stay_ = false;         // on the card, unseen by the CPU until the end of the cycle
+  int32_t* draft_places_ = nullptr;  // then: where
   std::vector<WidthSeat> seats_;
   std::vector<int32_t> asked_widths_;   // of the drafter
   std::vector<int32_t> widths_;         // the same, then less what is not worth verifying
@@ -113,10 +127,11 @@ class Cycle {
   std::vector<VerifiedBlock> blocks_;
   std::vector<int32_t> accepted_;  // leading drafts that are kept
   // ... and one entry a row.
-  std::vector<int32_t> drafts_;       // sum of widths
-  std::vector<ProbabilityRow> laws_;  // of drafts_, if there is room for laws
-  std::vector<double> chances_;       // of drafts_, where they are asked for
-  std::vector<int32_t> verify_ids_;   // anchor and drafts of each sequence
+  std::vector<int32_t> drafts_;        // sum of widths
+  std::vector<ProbabilityRow> laws_;   // of drafts_, if there is room for laws
+  std::vector<double> chances_;        // of drafts_, where they are asked for
+  std::vector<int32_t> verify_ids_;    // anchor and drafts of each sequence
+  std::vector<int32_t> draft_of_row_;  // index in drafts_, -1 for anchors
   std::vector<int32_t> row_numbers_;
   std::vector<int32_t> choices_;  // the target's token after each verify row
 };

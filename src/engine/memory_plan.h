@@ -31,10 +31,19 @@ struct MemoryPlan {
   size_t cycle_taps = 0;
   size_t scratch = 0;
   size_t waiting_taps = 0;  // once some request's width adapts
-  size_t laws = 0;          // of drafts, once some request wants ratio acceptance
+  size_t laws = 0;          // of drafts, once some request wants ratio acceptance; the CPU's
+  size_t link = 0;          // of a card: what it and the CPU tell each other, on either side
 
   std::vector<PlanItem> items() const;  // for people and programs: taps together
 };
+
+// What a card's engine has on the side of the CPU.
+struct LinkSizes {
+  size_t send_bytes = 0;  // of a cycle or a pass over a prompt, at most
+  size_t receive_bytes = 0;
+  size_t cpu_bytes = 0;  // scratch of the CPU; of logits that it never looks at it is not touched
+};
+LinkSizes plan_link(const CycleLimits& limits, int64_t max_positions, int64_t num_choices);
 
 // What the models take, and what the engine's own arrays depend on.
 struct ModelSizes {

@@ -16,6 +16,14 @@ std::optional<uint64_t> drafter_seed(const ModelOptions& options) {
   return *options.random_seed + 1;
 }
 
+// Packs are for CPUs.
+WeightLoading loading(const ModelOptions& options, LoadFormat format, ThreadPool& threads) {
+  return {.format = format,
+          .isa = options.device == nullptr ? options.isa : CpuIsa::portable,
+          .threads = &threads,
+          .cuda = options.device};
+}
+
 }  // namespace
 
 TargetFacts facts_of(const TargetConfig& config, int64_t num_real_ids) {
@@ -34,7 +42,8 @@ Result<Models> open_models(const TargetConfig& config, const ModelOptions& optio
     BLOCKDRAFT_TRY(require_pairing(*drafter_config, facts));
     for (const std::string& warning : drafter_config->warnings) log_warning("{}", warning);
   }
-  const TokenEngineOptions engine_options{.threads = options.threads,
+  const TokenEngineOptions engine_options{.device = options.device,
+                                          .threads = options.threads,
                                           .pin_threads = options.pin_threads,
                                           .isa = options.isa,
                                           .max_sequences = options.max_sequences,
@@ -43,12 +52,11 @@ Result<Models> open_models(const TargetConfig& config, const ModelOptions& optio
                                           .num_choices = facts.num_choices};
   ThreadPool threads(options.threads);  // while loading lasts
   Models models;
-  BLOCKDRAFT_ASSIGN(models.target,
-                    load_target({options.target, options.random_seed}, config,
-                                {.max_sequences = options.max_sequences,
-                                 .max_positions = options.max_positions,
-                                 .max_rows = max_target_rows(engine_options.cycle_limits())},
-                                {.format = options.target_format, .isa = options.isa, .threads = &threads}));
+  BLOCKDRAFT_ASSIGN(models.target, load_target({options.target, options.random_seed}, config,
+                                               {.max_sequences = options.max_sequences,
+                                                .max_positions = options.max_positions,
+                                                .max_rows = max_target_rows(engine_options.cycle_limits())},
+                                               loading(options, options.target_format, threads)));
   if (drafter_config) {
     const TargetWeights tensors{.embed_tokens = models.target->embed_tokens(),
                                 .lm_head = models.target->lm_head(),
@@ -58,7 +66,7 @@ Result<Models> open_models(const TargetConfig& config, const ModelOptions& optio
     BLOCKDRAFT_ASSIGN(models.drafter,
                       DraftModel::load({options.drafter, drafter_seed(options)}, *drafter_config, tensors,
                                        {.max_sequences = options.max_sequences, .max_positions = options.max_positions},
-                                       {.format = options.weight_format, .isa = options.isa, .threads = &threads}));
+                                       loading(options, options.weight_format, threads)));
     if (options.confidence_threshold > 0.0f) {
       BLOCKDRAFT_TRY(models.drafter->set_confidence_threshold(options.confidence_threshold));
     }

@@ -9,6 +9,7 @@
 #include "blockdraft/result.h"
 #include "draft/draft_source.h"
 #include "tensor/buffer.h"
+#include "tensor/context.h"
 #include "tensor/tensor_view.h"
 
 namespace blockdraft {
@@ -20,15 +21,15 @@ class TapBacklog {
   static constexpr int32_t kRows = 64;
 
   TapBacklog() = default;  // holds nothing
-  // columns: of a row of taps.  Errors: out_of_memory.
-  static Result<TapBacklog> create(int32_t max_sequences, int32_t rows_of_cycle, int64_t columns);
+  // columns: of a row of taps. device: where taps lie, null: on the CPU.  Errors: out_of_memory.
+  static Result<TapBacklog> create(int32_t max_sequences, int32_t rows_of_cycle, int64_t columns, CudaDevice* device);
 
   bool is_open() const { return !rows_.empty(); }
   int32_t rows(int32_t slot) const { return is_open() ? rows_[static_cast<size_t>(slot)] : 0; }
   bool is_full(int32_t slot) const { return rows(slot) >= kRows; }
 
   // Copies the rows behind those that the slot has.
-  void add(int32_t slot, ConstTensorView taps, int32_t first_row, int32_t num_rows);
+  void add(Context& context, int32_t slot, ConstTensorView taps, int32_t first_row, int32_t num_rows);
   // All that the slot has, which it then has no more; the rows stay where they are until the next add.
   //   position: the first that is not among them.
   TapRows take(int32_t slot, int32_t position);

@@ -6,6 +6,8 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "ops/argmax.h"
+#include "tensor/host_link.h"
+#include "tensor/read_back.h"
 #include "verify/accept.h"
 #include "verify/accept_ratio.h"
 #include "verify/expected_acceptance.h"
@@ -33,21 +35,33 @@ RowSampling sampling_of(const VerifiedBlock& block, size_t index) {
 
 }  // namespace
 
-Status TokenChooser::choose(Context& context, ConstTensorView hidden, std::span<const VerifiedBlock> blocks,
-                            std::span<int32_t> choices, std::span<int32_t> accepted) {
+bool TokenChooser::chooses_on_cpu(const TokenRequest& request) {
+  const SamplingParams& sampling = request.sampling;
+  return sampling.penalizes() || !sampling.logit_bias.empty() || sampling.uses_ratio() || request.expects_acceptance;
+}
+
+void TokenChooser::choose(Context& context, ConstTensorView hidden, std::span<const VerifiedBlock> blocks,
+                          std::span<int32_t> choices, std::span<int32_t> accepted) {
   std::ranges::fill(accepted, 0);
-  if (std::ranges::all_of(blocks, is_plain)) {
-    head_argmax(context, choices.data(), hidden, head_);
-  } else {
-    rows_.clear();
-    for (size_t b = 0; b < blocks.size(); ++b) {
-      for (size_t i = 0; i <= blocks[b].drafts.size(); ++i) rows_.push_back({b, i});
-    }
-    CHECK(rows_.size() == choices.size());
-    for_each_logit_group(context, hidden, head_, [&](int64_t first, const TensorView& logits) {
-      draw(context, blocks, first, logits, choices.subspan(static_cast<size_t>(first)), accepted);
-    });
+  choices_of_cpu_.clear();
+  int32_t* ids = for_host(context, choices);
+  if (std::ranges::all_of(blocks, is_plain)) return head_argmax(context, ids, hidden, head_);
+  rows_.clear();
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    for (size_t i = 0; i <= blocks[b].drafts.size(); ++i) rows_.push_back({b, i});
   }
+  CHECK(rows_.size() == choices.size());
+  for_each_logit_group(context, hidden, head_, [&](int64_t first, const TensorView& logits) {
+    if (context.cuda != nullptr) return draw_on_card(context, blocks, first, logits, ids + first, accepted);
+    const auto rows = static_cast<size_t>(logits.dim(0));
+    draw_on_cpu(context, blocks, std::span(rows_).subspan(static_cast<size_t>(first), rows), logits,
+                choices.subspan(static_cast<size_t>(first), rows), accepted);
+  });
+}
+
+Status TokenChooser::settle(std::span<const VerifiedBlock> blocks, std::span<int32_t> choices,
+                            std::span<int32_t> accepted) {
+  for (const Choice& choice : choices_of_cpu_) choices[choice.row] = choice.id;
   std::span<const int32_t> rest = choices;
   for (size_t b = 0; b < blocks.size(); ++b) {
     const size_t rows = blocks[b].drafts.size() + 1;
@@ -63,11 +77,11 @@ Status TokenChooser::choose(Context& context, ConstTensorView hidden, std::span<
 }
 
 // One group of rows. Every row gets its argmax first, which also finds what is not a number.
-void TokenChooser::draw(Context& context, std::span<const VerifiedBlock> blocks, int64_t first,
-                        const TensorView& logits, std::span<int32_t> choices, std::span<int32_t> accepted) {
+void TokenChooser::draw_on_cpu(Context& context, std::span<const VerifiedBlock> blocks, std::span<const Row> group,
+                               const TensorView& logits, std::span<int32_t> choices,
+                               std::span<int32_t> accepted) const {
   const ArenaScope scope(*context.arena);
   const auto rows = static_cast<size_t>(logits.dim(0));
-  const auto group = std::span(rows_).subspan(static_cast<size_t>(first), rows);
   RowSampling* samplings = take_row_samplings(*context.arena, logits.dim(0));
   for (size_t r = 0; r < rows; ++r) {
     const VerifiedBlock& block = blocks[group[r].block];
@@ -90,6 +104,49 @@ void TokenChooser::draw(Context& context, std::span<const VerifiedBlock> blocks,
     } else if (index < blocks[b].chances.size()) {
       note_chance(blocks[b], index, scores);
     }
+  }
+}
+
+void TokenChooser::draw_on_card(Context& context, std::span<const VerifiedBlock> blocks, int64_t first,
+                                const TensorView& logits, int32_t* ids, std::span<int32_t> accepted) {
+  take_rows_of_cpu(context, blocks, first, logits, accepted);
+  const ArenaScope scope(host_arena(context));
+  const auto rows = static_cast<size_t>(logits.dim(0));
+  const std::span samplings(take_row_samplings(host_arena(context), logits.dim(0)), rows);
+  for (size_t r = 0; r < rows; ++r) {
+    const auto [b, index] = rows_[static_cast<size_t>(first) + r];
+    samplings[r] = sampling_of(blocks[b], index);
+    if (chooses_on_cpu(blocks[b].sequence->input)) samplings[r].temperature = 0.0f;
+  }
+  const RowSampling* sent = on_device(context, std::span<const RowSampling>(samplings));
+  argmax(context, ids, logits, head_.num_choices);
+  to_scores(context, logits, head_.num_choices, sent);
+  sample(context, ids, logits, head_.num_choices, sent, nullptr);
+}
+
+// Before the card changes the logits.
+void TokenChooser::take_rows_of_cpu(const Context& context, std::span<const VerifiedBlock> blocks, int64_t first,
+                                    const TensorView& logits, std::span<int32_t> accepted) {
+  std::vector<Row> group;
+  std::vector<int64_t> numbers;
+  for (int64_t r = 0; r < logits.dim(0); ++r) {
+    const Row& row = rows_[static_cast<size_t>(first + r)];
+    if (!chooses_on_cpu(blocks[row.block].sequence->input)) continue;
+    group.push_back(row);
+    numbers.push_back(r);
+  }
+  if (group.empty()) return;
+  const ArenaScope scope(host_arena(context));
+  const TensorView copies = host_arena(context).take_f32({std::ssize(group), logits.dim(1)});
+  for (size_t i = 0; i < group.size(); ++i) {
+    read_back(*context.cuda, copies.row(static_cast<int64_t>(i)), logits.row(numbers[i]),
+              static_cast<size_t>(logits.dim(1)) * sizeof(float));
+  }
+  Context cpu{.threads = context.threads, .arena = &host_arena(context), .isa = context.isa};
+  std::vector<int32_t> choices(group.size());
+  draw_on_cpu(cpu, blocks, group, copies, choices, accepted);
+  for (size_t i = 0; i < group.size(); ++i) {
+    choices_of_cpu_.push_back({static_cast<size_t>(first + numbers[i]), choices[i]});
   }
 }
 

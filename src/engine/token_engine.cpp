@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/has_cuda.h"
 #include "base/timer.h"
 #include "verify/accept.h"
 
@@ -40,12 +41,34 @@ Status TokenEngine::allocate() {
     models.num_taps = static_cast<int64_t>(drafter_->target_layer_ids().size());
   }
   plan_ = plan_memory(models, limits);
-  BLOCKDRAFT_ASSIGN(prefill_taps_, Buffer::allocate(plan_.prefill_taps, "taps of a prompt"));
-  BLOCKDRAFT_ASSIGN(Buffer cycle_taps, Buffer::allocate(plan_.cycle_taps, "taps of a cycle"));
+  BLOCKDRAFT_ASSIGN(prefill_taps_, allocate_for(options_.device, plan_.prefill_taps, "taps of a prompt"));
+  BLOCKDRAFT_ASSIGN(Buffer cycle_taps, allocate_for(options_.device, plan_.cycle_taps, "taps of a cycle"));
   cycle_ = std::make_unique<Cycle>(target_, drafter_, head_, limits, std::move(cycle_taps));
-  BLOCKDRAFT_ASSIGN(Buffer scratch, Buffer::allocate(plan_.scratch, "scratch"));
+  context_ = {.threads = &threads_, .isa = options_.isa};
+  if (options_.device != nullptr) {
+    BLOCKDRAFT_TRY(open_link());
+    BLOCKDRAFT_TRY(measure_scratch());
+  }
+  BLOCKDRAFT_ASSIGN(Buffer scratch, allocate_for(options_.device, plan_.scratch, "scratch"));
   arena_ = std::make_unique<Arena>(std::move(scratch));
-  context_ = {.threads = &threads_, .arena = arena_.get(), .isa = options_.isa};
+  context_.arena = arena_.get();
+  return {};
+}
+
+// What a card needs on the side of the CPU.
+Status TokenEngine::open_link() {
+  if constexpr (kHasCuda) {
+    const CycleLimits limits = options_.cycle_limits();
+    const LinkSizes sizes = plan_link(limits, options_.max_positions, head_.num_choices);
+    BLOCKDRAFT_ASSIGN(HostLink link, HostLink::create(*options_.device, sizes.send_bytes, sizes.receive_bytes));
+    link_ = std::make_shared<HostLink>(std::move(link));
+    BLOCKDRAFT_ASSIGN(Buffer memory, Buffer::allocate(sizes.cpu_bytes, "scratch of the CPU"));
+    cpu_arena_ = std::make_unique<Arena>(std::move(memory));
+    plan_.link = sizes.send_bytes + sizes.receive_bytes;
+    context_.cuda = options_.device;
+    context_.link = link_.get();
+    context_.cpu_arena = cpu_arena_.get();
+  }
   return {};
 }
 
@@ -97,7 +120,7 @@ Status TokenEngine::validate(const TokenRequest& request, size_t index) const {
 }
 
 Status TokenEngine::reserve_backlog() {
-  BLOCKDRAFT_TRY(cycle_->reserve_backlog());
+  BLOCKDRAFT_TRY(cycle_->reserve_backlog(options_.device));
   plan_.waiting_taps = cycle_->backlog_bytes();
   return {};
 }
@@ -243,6 +266,7 @@ Status TokenEngine::prefill(Sequence& sequence, int32_t& first_choice) {
     const bool is_last = first + ids.size() == prompt.size();
     const int32_t last_row = rows - 1;
     const SequenceRows sequence_rows{sequence.slot, static_cast<int32_t>(first), ids};
+    BLOCKDRAFT_TRY(begin_pass());
     target_.reserve(sequence.slot, rows);
     target_.forward(context_, {.sequences = {&sequence_rows, 1},
                                .hidden_rows = {&last_row, is_last ? size_t{1} : size_t{0}},
@@ -257,7 +281,16 @@ Status TokenEngine::prefill(Sequence& sequence, int32_t& first_choice) {
   }
   const VerifiedBlock block{.sequence = &sequence};
   int32_t accepted = 0;
-  return first_chooser_.choose(context_, hidden, {&block, 1}, {&first_choice, 1}, {&accepted, 1});
+  first_chooser_.choose(context_, hidden, {&block, 1}, {&first_choice, 1}, {&accepted, 1});
+  BLOCKDRAFT_TRY(synchronize(context_));
+  return first_chooser_.settle({&block, 1}, {&first_choice, 1}, {&accepted, 1});
+}
+
+Status TokenEngine::begin_pass() {
+  if constexpr (kHasCuda) {
+    if (link_ != nullptr) return link_->begin();
+  }
+  return {};
 }
 
 void TokenEngine::release(Sequence& sequence) {

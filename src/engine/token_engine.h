@@ -23,6 +23,7 @@
 #include "target/target.h"
 #include "tensor/buffer.h"
 #include "tensor/context.h"
+#include "tensor/host_link.h"
 
 namespace blockdraft {
 
@@ -30,8 +31,9 @@ namespace blockdraft {
 inline constexpr double kProfileTime_s = 0.1;
 
 struct TokenEngineOptions {
-  int32_t threads = 0;       // 0: one per core
-  bool pin_threads = false;  // base/thread_pool.h
+  CudaDevice* device = nullptr;  // where target and drafter are; null: on the CPU. Borrowed
+  int32_t threads = 0;           // 0: one per core
+  bool pin_threads = false;      // base/thread_pool.h
   CpuIsa isa = best_cpu_isa();
   int32_t max_sequences = 1;  // decoded at once
   int64_t max_positions = 0;  // prompt and text of a sequence together
@@ -73,8 +75,11 @@ class TokenEngine {
 
  private:
   class CostTrial;
+  class ScratchTrial;
   TokenEngine(Target& target, DraftSource* drafter, const TokenEngineOptions& options);
   Status allocate();
+  Status open_link();
+  Status measure_scratch();
   Status validate(const TokenRequest& request, size_t index) const;
   int64_t text_limit(const TokenRequest& request) const;  // tokens that its text may have
   int64_t max_cycles(std::span<const TokenRequest> requests) const;
@@ -85,6 +90,7 @@ class TokenEngine {
   Status admit(Sequence& sequence);
   Status run_cycle(std::span<Sequence* const> batch);
   Status prefill(Sequence& sequence, int32_t& first_choice);
+  Status begin_pass();  // what earlier ones sent is no longer needed
   void release(Sequence& sequence);
 
   Target& target_;
@@ -94,7 +100,8 @@ class TokenEngine {
   OutputHead head_;
   TokenChooser first_chooser_;  // of the tokens that follow prompts
   MemoryPlan plan_;
-  std::unique_ptr<Arena> arena_;
+  std::unique_ptr<Arena> arena_, cpu_arena_;  // the latter of engines on a card
+  std::shared_ptr<HostLink> link_;
   Buffer prefill_taps_;  // [kPrefillRows, taps]
   std::unique_ptr<Cycle> cycle_;
   std::optional<CycleDump> dump_;

@@ -162,7 +162,9 @@ class TokenEngine::CostTrial {
     for (int i = 0; i < 3; ++i) {
       engine_.drafter_->reset(0);
       const Timer timer;
+      BLOCKDRAFT_TRY(engine_.begin_pass());
       engine_.drafter_->extend_context(engine_.context_, taps, {&part, 1});
+      BLOCKDRAFT_TRY(synchronize(engine_.context_));
       profile_.context.add(rows, timer.elapsed_us());
     }
     return {};

@@ -1,6 +1,7 @@
 #include "nn/batch.h"
 
 #include "base/check.h"
+#include "tensor/host_link.h"
 
 namespace blockdraft {
 
@@ -30,13 +31,19 @@ void Batch::add(int32_t first_position, int32_t num_rows, const int32_t* token_i
   page_tables_.insert(page_tables_.end(), page_table, page_table + stride_);
 }
 
-BatchView Batch::view() const {
+void Batch::pad(int32_t rows) {
+  CHECK(static_cast<size_t>(rows) >= positions_.size() && static_cast<size_t>(rows) <= positions_.capacity());
+  token_ids_.resize(static_cast<size_t>(rows), 0);
+  positions_.resize(static_cast<size_t>(rows), 0);
+}
+
+BatchView Batch::view(const Context& context) const {
   return {.num_rows = static_cast<int32_t>(positions_.size()),
           .num_sequences = static_cast<int32_t>(first_row_.size()) - 1,
-          .token_ids = token_ids_.data(),
-          .positions = positions_.data(),
-          .first_row = first_row_.data(),
-          .page_tables = page_tables_.data(),
+          .token_ids = on_device(context, std::span(token_ids_)),
+          .positions = on_device(context, std::span(positions_)),
+          .first_row = on_device(context, std::span(first_row_)),
+          .page_tables = on_device(context, std::span(page_tables_)),
           .page_table_stride = stride_};
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tensor/batch_view.h"
+#include "tensor/context.h"
 
 namespace blockdraft {
 
@@ -24,7 +25,11 @@ class Batch {
   void clear();
   // `page_table` has page_table_stride entries. Without ids (context rows) token_ids may be null: 0 is stored.
   void add(int32_t first_position, int32_t num_rows, const int32_t* token_ids, const int32_t* page_table);
-  BatchView view() const;
+  // Empty rows of no sequence, until there are `rows`: a card's ops pass over them, whatever the graph they are in was
+  // made for.
+  void pad(int32_t rows);
+  // Where the ops of the context find it: until it is cleared, on a card until the link begins anew.
+  BatchView view(const Context& context) const;
 
  private:
   int32_t stride_;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/error.h"
 #include "blockdraft/result.h"
 #include "nn/transformer_config.h"
 #include "nn/weight_store.h"
@@ -28,6 +29,20 @@ struct DecoderLayer {
 
 // Loads the tensors named `prefix`input_layernorm.weight and so on.
 Result<DecoderLayer> load_decoder_layer(WeightStore& store, const TransformerConfig& config, const std::string& prefix);
+
+// Calls visit(weight) for every matrix and every norm of the layer (WeightView&, ConstTensorView&), as long as its
+// Status is good.
+template <class Layer, class Visit>
+Status visit_decoder_layer(Layer& layer, Visit visit) {
+  for (auto& weight : layer.qkv_proj) BLOCKDRAFT_TRY(visit(weight));
+  BLOCKDRAFT_TRY(visit(layer.o_proj));
+  for (auto& weight : layer.gate_up_proj) BLOCKDRAFT_TRY(visit(weight));
+  BLOCKDRAFT_TRY(visit(layer.down_proj));
+  for (auto* norm : {&layer.input_layernorm, &layer.q_norm, &layer.k_norm, &layer.post_attention_layernorm}) {
+    BLOCKDRAFT_TRY(visit(*norm));
+  }
+  return {};
+}
 
 // Which keys a layer's rows see (ops/attention.h).
 struct AttentionMask {

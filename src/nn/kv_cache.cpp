@@ -29,8 +29,10 @@ size_t KvCache::size_bytes(const KvCacheShape& shape) {
   return static_cast<size_t>(layer_elements(shape, total_pages(shape)) * 2 * shape.num_layers) * size_of(shape.dtype);
 }
 
-Result<KvCache> KvCache::create(const KvCacheShape& shape, const char* what) {
-  BLOCKDRAFT_ASSIGN(Buffer memory, Buffer::allocate(size_bytes(shape), what));
+DType KvCache::dtype_on(const CudaDevice* device) { return device == nullptr ? DType::f32 : DType::bf16; }
+
+Result<KvCache> KvCache::create(const KvCacheShape& shape, const char* what, CudaDevice* device) {
+  BLOCKDRAFT_ASSIGN(Buffer memory, allocate_for(device, size_bytes(shape), what));
   return KvCache(shape, std::move(memory));
 }
 

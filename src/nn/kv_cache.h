@@ -11,6 +11,8 @@
 
 namespace blockdraft {
 
+class CudaDevice;
+
 struct KvCacheShape {
   int32_t num_layers = 0;
   int32_t num_kv_heads = 0;
@@ -25,11 +27,15 @@ struct KvCacheShape {
 // to hold positions_held positions, so reserving within these limits cannot fail. Not thread-safe.
 class KvCache {
  public:
+  static DType dtype_on(const CudaDevice* device);  // of pages that its ops read; null: the CPU
   static int32_t pages_per_sequence(const KvCacheShape& shape);
   static size_t size_bytes(const KvCacheShape& shape);
   // `what` names the cache in an out-of-memory error.
-  static Result<KvCache> create(const KvCacheShape& shape, const char* what);
+  // On a card if one is given; it is borrowed.
+  static Result<KvCache> create(const KvCacheShape& shape, const char* what, CudaDevice* device = nullptr);
 
+  size_t size_bytes() const { return memory_.size_bytes(); }
+  DType dtype() const { return shape_.dtype; }
   PagedKvView layer(int32_t index);
   int32_t page_table_stride() const { return stride_; }
   const int32_t* page_table(int32_t slot) const { return &entries_[static_cast<size_t>(slot) * stride_]; }

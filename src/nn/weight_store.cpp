@@ -384,6 +384,12 @@ void WeightStore::ignore_matrix(std::string_view name) {
   }
 }
 
+void WeightStore::forget_values() {
+  owned_.clear();
+  converted_.clear();
+  converted_bytes_ = 0;
+}
+
 std::vector<std::string> WeightStore::unused() const {
   std::vector<std::string> names = checkpoint_->names();
   std::erase_if(names, [this](const std::string& name) { return used_.contains(name); });

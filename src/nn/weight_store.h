@@ -20,6 +20,8 @@
 
 namespace blockdraft {
 
+class CudaDevice;
+
 // What linear weights are in memory.
 enum class LoadFormat {
   stored,  // as their file has them
@@ -34,6 +36,7 @@ struct WeightLoading {
   LoadFormat format = LoadFormat::stored;  // of linear weights, in memory
   CpuIsa isa = CpuIsa::portable;           // of the products: where it is faster, they get packs (nn/weight_packs.h)
   ThreadPool* threads = nullptr;           // convert and pack, while loading lasts; null: only the calling thread
+  CudaDevice* cuda = nullptr;              // where models put what was loaded (nn/device_weights.h); null: nowhere else
 };
 
 // Whether values are looked at. `unread`: names, types and shapes are checked as ever, and what is returned has its
@@ -89,6 +92,9 @@ class WeightStore {
   // Marks a tensor as known though it is not needed; all tensors of a weight. Those that are there: ignored().
   void ignore(std::string_view name);
   void ignore_matrix(std::string_view name);
+
+  // Gives back the memory of all that was converted or packed: views of it, and of norms, biases and scales, are void.
+  void forget_values();
 
   // Tensors of the checkpoint that nothing asked for.
   std::vector<std::string> unused() const;

@@ -12,4 +12,9 @@ void copy_rows(Context& context, TensorView out, ConstTensorView x, const int32_
   BLOCKDRAFT_DISPATCH(context, copy_rows(context, out, x, index));
 }
 
+void set_zero(Context& context, TensorView out) {
+  CHECK(is_f32_matrix(out) && (out.dim(0) <= 1 || out.row_stride == out.dim(1)));
+  BLOCKDRAFT_DISPATCH(context, set_zero(context, out));
+}
+
 }  // namespace blockdraft

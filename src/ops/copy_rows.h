@@ -12,11 +12,16 @@ namespace blockdraft {
 //   x: [rows of x, columns] f32.  out: [rows, columns] f32; must not overlap x.  index: [rows], each a row of x.
 void copy_rows(Context& context, TensorView out, ConstTensorView x, const int32_t* index);
 
+// out = 0.   out: [rows, columns] f32 without gaps.
+void set_zero(Context& context, TensorView out);
+
 namespace cpu {
 void copy_rows(Context& context, TensorView out, ConstTensorView x, const int32_t* index);
-}
+void set_zero(Context& context, TensorView out);
+}  // namespace cpu
 namespace cu {
 void copy_rows(Context& context, TensorView out, ConstTensorView x, const int32_t* index);
-}
+void set_zero(Context& context, TensorView out);
+}  // namespace cu
 
 }  // namespace blockdraft

@@ -13,4 +13,6 @@ void copy_rows(Context& context, TensorView out, ConstTensorView x, const int32_
   });
 }
 
+void set_zero(Context&, TensorView out) { std::fill_n(out.f32(), out.shape.num_elements(), 0.0f); }
+
 }  // namespace blockdraft::cpu

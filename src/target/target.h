@@ -28,6 +28,8 @@ struct TargetLimits {
 // One forward pass. All spans and views are borrowed.
 struct TargetPass {
   std::span<const SequenceRows> sequences;  // each begins at its sequence's committed length
+  // [rows] where the ops are, in place of the ids of `sequences`, of which only the number counts then; or null.
+  const int32_t* token_ids = nullptr;
   // Rows of the flattened batch whose final-normed hidden state is wanted, ascending; hidden: [their number, hidden].
   std::span<const int32_t> hidden_rows;
   TensorView hidden;

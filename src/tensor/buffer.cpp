@@ -1,10 +1,12 @@
 #include "tensor/buffer.h"
 
+#include <limits>
 #include <utility>
 
 #include <sys/mman.h>
 
 #include "base/error.h"
+#include "base/has_cuda.h"
 
 namespace blockdraft {
 
@@ -19,6 +21,14 @@ Result<Buffer> Buffer::allocate(size_t size_bytes, const char* what) {
   buffer.size_bytes_ = size_bytes;
   buffer.release_ = [](void* memory, size_t size) { ::munmap(memory, size); };
   return buffer;
+}
+
+Result<Buffer> allocate_for(CudaDevice* device, size_t size_bytes, const char* what) {
+  if constexpr (kHasCuda) {
+    if (device != nullptr) return Buffer::allocate_on(*device, size_bytes, what);
+  }
+  CHECK(device == nullptr);
+  return Buffer::allocate(size_bytes, what);
 }
 
 Buffer::Buffer(Buffer&& other) noexcept
@@ -37,10 +47,19 @@ Buffer::~Buffer() {
   if (data_ != nullptr) release_(data_, size_bytes_);
 }
 
+Arena Arena::measuring() {
+  Arena arena{Buffer{}};
+  arena.capacity_ = std::numeric_limits<size_t>::max();
+  return arena;
+}
+
 std::byte* Arena::take_bytes(size_t size_bytes) {
   const size_t padded = (size_bytes + kAlignment - 1) / kAlignment * kAlignment;
-  CHECK(used_ + padded <= buffer_.size_bytes());
-  std::byte* address = static_cast<std::byte*>(buffer_.data()) + used_;
+  CHECK(padded <= capacity_ - used_);
+  // Of a measuring arena any address but null.
+  std::byte* const begin = buffer_.size_bytes() == 0 ? reinterpret_cast<std::byte*>(kAlignment)  // NOLINT
+                                                     : static_cast<std::byte*>(buffer_.data());
+  std::byte* address = begin + used_;
   used_ += padded;
   if (used_ > peak_) peak_ = used_;
   return address;

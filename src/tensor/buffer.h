@@ -43,12 +43,17 @@ class Buffer {
   Release release_ = nullptr;
 };
 
+// On a card if one is given, else the CPU's.
+Result<Buffer> allocate_for(CudaDevice* device, size_t size_bytes, const char* what);
+
 // A bump allocator over one buffer of either kind, sized at start-up: nothing is allocated inside a cycle.
 class Arena {
  public:
   static constexpr size_t kAlignment = 256;  // what a card wants
 
-  explicit Arena(Buffer buffer) : buffer_(std::move(buffer)) {}
+  explicit Arena(Buffer buffer) : buffer_(std::move(buffer)), capacity_(buffer_.size_bytes()) {}
+  // Without memory: its addresses mean nothing, and peak_bytes() is what code needs that is gone through for that.
+  static Arena measuring();
 
   // Aligned to kAlignment, uninitialized, valid until the enclosing ArenaScope ends. Running out is a bug of the plan.
   TensorView take_f32(Shape shape);
@@ -63,6 +68,7 @@ class Arena {
   std::byte* take_bytes(size_t size_bytes);
 
   Buffer buffer_;
+  size_t capacity_ = 0;
   size_t used_ = 0;
   size_t peak_ = 0;
 };

@@ -76,10 +76,18 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int index) {
       error != cudaSuccess) {
     return cuda_error(Code::unsupported, "creating a stream", error);
   }
+  for (CUevent_st*& mark : device->marks_) {
+    if (const cudaError_t error = cudaEventCreate(&mark); error != cudaSuccess) {
+      return cuda_error(Code::unsupported, "creating an event", error);
+    }
+  }
   return device;
 }
 
 CudaDevice::~CudaDevice() {
+  for (CUevent_st* mark : marks_) {
+    if (mark != nullptr) cudaEventDestroy(mark);
+  }
   if (stream_ != nullptr) cudaStreamDestroy(stream_);
 }
 
@@ -93,23 +101,42 @@ CudaDevice::Memory CudaDevice::memory() {
 void CudaDevice::make_current() { note(cudaSetDevice(index_), "choosing the card"); }
 
 void CudaDevice::copy_to_device(void* device, const void* host, size_t size_bytes, const char* what) {
-  if (size_bytes > 0) note(cudaMemcpyAsync(device, host, size_bytes, cudaMemcpyHostToDevice, stream_), what);
+  if (size_bytes > 0 && !skips_) note(cudaMemcpyAsync(device, host, size_bytes, cudaMemcpyHostToDevice, stream_), what);
 }
 
 void CudaDevice::copy_to_host(void* host, const void* device, size_t size_bytes, const char* what) {
-  if (size_bytes > 0) note(cudaMemcpyAsync(host, device, size_bytes, cudaMemcpyDeviceToHost, stream_), what);
+  if (size_bytes > 0 && !skips_) note(cudaMemcpyAsync(host, device, size_bytes, cudaMemcpyDeviceToHost, stream_), what);
 }
 
 void CudaDevice::copy_on_device(void* to, const void* from, size_t size_bytes, const char* what) {
-  if (size_bytes > 0) note(cudaMemcpyAsync(to, from, size_bytes, cudaMemcpyDeviceToDevice, stream_), what);
+  if (size_bytes > 0 && !skips_) note(cudaMemcpyAsync(to, from, size_bytes, cudaMemcpyDeviceToDevice, stream_), what);
 }
 
 void CudaDevice::fill(void* device, uint8_t value, size_t size_bytes, const char* what) {
-  if (size_bytes > 0) note(cudaMemsetAsync(device, value, size_bytes, stream_), what);
+  if (size_bytes > 0 && !skips_) note(cudaMemsetAsync(device, value, size_bytes, stream_), what);
+}
+
+void CudaDevice::mark(int index) {
+  if (skips_) return;
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  note(cudaStreamIsCapturing(stream_, &status), "marking a time");
+  // As a node of a graph, an event is recorded anew by each launch.
+  const unsigned flags = status == cudaStreamCaptureStatusNone ? cudaEventRecordDefault : cudaEventRecordExternal;
+  note(cudaEventRecordWithFlags(marks_[index], stream_, flags), "marking a time");
+}
+
+float CudaDevice::elapsed_us(int from, int to) {
+  float ms = 0.0f;
+  if (!skips_) note(cudaEventElapsedTime(&ms, marks_[from], marks_[to]), "taking a time");
+  return 1000.0f * ms;
+}
+
+void CudaDevice::wait() {
+  if (!skips_) note(cudaStreamSynchronize(stream_), "work on the stream");
 }
 
 Status CudaDevice::synchronize() {
-  note(cudaStreamSynchronize(stream_), "work on the stream");
+  wait();
   const int error = std::exchange(first_error_, 0);
   if (error == 0) return {};
   return cuda_error(Code::io_error, failed_operation_, static_cast<cudaError_t>(error));

@@ -9,6 +9,7 @@
 
 #include "blockdraft/result.h"
 
+struct CUevent_st;   // what a cudaEvent_t points to
 struct CUstream_st;  // what a cudaStream_t points to
 
 namespace blockdraft {
@@ -47,9 +48,23 @@ class CudaDevice {
   void copy_on_device(void* to, const void* from, size_t size_bytes, const char* what);
   void fill(void* device, uint8_t value, size_t size_bytes, const char* what);
 
+  // While it skips, nothing is queued: code that queues work can be gone through for its side effects on the CPU, which
+  // are the same. Its results then come from elsewhere (a graph), or matter to nobody (measuring scratch memory).
+  void set_skips(bool skips) { skips_ = skips; }
+  bool skips() const { return skips_; }
+
+  // Points in time on the stream, in graphs too. mark() is queued; once the stream is done, elapsed_us() tells how long
+  // after mark `from` mark `to` was reached.
+  static constexpr int kMarks = 4;
+  void mark(int index);
+  float elapsed_us(int from, int to);
+
   // Waits for the stream. Errors: io_error, naming the first operation that failed; where a kernel failed while it ran,
   // the operation is only known to be one of those since the last synchronize(), and the card is lost to this process.
   Status synchronize();
+
+  // The same, but an error is left for the next synchronize().
+  void wait();
 
   // Keeps a failed call (a cudaError_t) for the next synchronize(). `what` is a literal.
   void note(int error, const char* what) {
@@ -67,6 +82,8 @@ class CudaDevice {
   int num_multiprocessors_ = 0;
   int compute_capability_ = 0;
   CUstream_st* stream_ = nullptr;
+  CUevent_st* marks_[kMarks] = {};
+  bool skips_ = false;
   int first_error_ = 0;
   const char* failed_operation_ = nullptr;
 };

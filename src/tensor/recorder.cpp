@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "base/check.h"
+#include "tensor/read_back.h"
 
 namespace blockdraft {
 
@@ -69,8 +70,19 @@ const RecordedTensor* Recorder::find(std::string_view name) const {
   return place == tensors_.end() ? nullptr : &place->second;
 }
 
+void record_rows(const Context& context, std::string_view name, const ConstTensorView& view) {
+  if (context.cuda == nullptr) return context.recorder->append(name, view);
+  const int64_t row_elements = view.shape.num_elements() / std::max<int64_t>(view.dim(0), 1);
+  const int64_t elements = view.dim(0) == 0 ? 0 : (view.dim(0) - 1) * view.row_stride + row_elements;
+  std::vector<std::byte> copy(static_cast<size_t>(elements) * size_of(view.dtype));
+  read_back(*context.cuda, copy.data(), view.data, copy.size());
+  ConstTensorView on_cpu = view;
+  on_cpu.data = copy.data();
+  context.recorder->append(name, on_cpu);
+}
+
 void record_layer(const Context& context, std::string_view name, size_t layer, const ConstTensorView& view) {
-  if (context.recorder != nullptr) context.recorder->append(fmt::format("{}.{}", name, layer), view);
+  if (context.recorder != nullptr) record_rows(context, fmt::format("{}.{}", name, layer), view);
 }
 
 }  // namespace blockdraft

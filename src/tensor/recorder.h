@@ -44,12 +44,17 @@ class Recorder {
   std::map<std::string, RecordedTensor, std::less<>> tensors_;
 };
 
-// Nothing without a recorder.
+// With a recorder: what record() does.
+void record_rows(const Context& context, std::string_view name, const ConstTensorView& view);
+
+// Nothing without a recorder. Rows of a card are waited for and copied.
 inline void record(const Context& context, std::string_view name, const ConstTensorView& view) {
-  if (context.recorder != nullptr) context.recorder->append(name, view);
+  if (context.recorder != nullptr) record_rows(context, name, view);
 }
+// Of an array of the CPU's.
 inline void record(const Context& context, std::string_view name, std::span<const int32_t> ids) {
-  record(context, name, {ids.data(), DType::i32, Shape{static_cast<int64_t>(ids.size())}, 1});
+  if (context.recorder == nullptr) return;
+  context.recorder->append(name, {ids.data(), DType::i32, Shape{static_cast<int64_t>(ids.size())}, 1});
 }
 // As "NAME.LAYER".
 void record_layer(const Context& context, std::string_view name, size_t layer, const ConstTensorView& view);

@@ -23,4 +23,8 @@ void copy_rows(Context& context, TensorView out, ConstTensorView x, const int32_
          copy_rows_kernel, out.f32(), out.row_stride, x.f32(), x.row_stride, out.dim(1), index);
 }
 
+void set_zero(Context& context, TensorView out) {
+  context.cuda->fill(out.data, 0, static_cast<size_t>(out.shape.num_elements()) * sizeof(float), "set_zero");
+}
+
 }  // namespace blockdraft::cu

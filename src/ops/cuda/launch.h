@@ -30,6 +30,7 @@ template <class... Params, class... Args>
 void launch(Context& context, const char* what, const LaunchShape& shape, void (*kernel)(Params...), Args&&... args) {
   if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0) return;
   CudaDevice& device = *context.cuda;
+  if (device.skips()) return;
   constexpr size_t kWithoutAsking = 48 * 1024;
   if (shape.shared_bytes > kWithoutAsking) {
     device.note(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,

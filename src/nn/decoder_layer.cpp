@@ -5,11 +5,10 @@
 
 #include "base/error.h"
 #include "ops/attention.h"
-#include "ops/kv_write.h"
 #include "ops/linear.h"
 #include "ops/linear_silu_mul.h"
+#include "ops/qkv_finish.h"
 #include "ops/rms_norm.h"
-#include "ops/rope.h"
 
 namespace blockdraft {
 namespace {
@@ -62,13 +61,15 @@ void attention_sublayer(Context& context, const DecoderLayer& layer, const Layer
   const TensorView v = columns_of(qkv, q_size + kv_size, kv_size);
 
   linear(context, {.out = qkv, .x = x, .weights = layer.qkv_proj});
-  if (input.config.qk_norm) {
-    rms_norm(context, q, q, layer.q_norm, epsilon(input));
-    rms_norm(context, k, k, layer.k_norm, epsilon(input));
-  }
-  rope(context, q, input.rope);
-  rope(context, k, input.rope);
-  kv_write(context, kv, input.batch, k, v);
+  qkv_finish(context, {.q = q,
+                       .k = k,
+                       .v = v,
+                       .q_norm = layer.q_norm,
+                       .k_norm = layer.k_norm,
+                       .eps = epsilon(input),
+                       .rope = input.rope,
+                       .kv = kv,
+                       .batch = input.batch});
   attention(context, {.out = q,
                       .q = q,
                       .kv = kv,

@@ -1,3 +1,4 @@
+#include "ops/cuda/four.cuh"
 #include "ops/cuda/launch.h"
 #include "ops/cuda/rows.cuh"
 #include "ops/rms_norm.h"
@@ -26,44 +27,21 @@ struct Norm {
 };
 
 template <bool kVector>
-__device__ float4 load4(const float* address, int64_t left) {
-  if constexpr (kVector) return *reinterpret_cast<const float4*>(address);
-  return {address[0], left > 1 ? address[1] : 0.0f, left > 2 ? address[2] : 0.0f, left > 3 ? address[3] : 0.0f};
-}
-
-template <bool kVector>
-__device__ void store4(float* address, float4 value, int64_t left) {
-  if constexpr (kVector) {
-    *reinterpret_cast<float4*>(address) = value;
-    return;
-  }
-  address[0] = value.x;
-  if (left > 1) address[1] = value.y;
-  if (left > 2) address[2] = value.z;
-  if (left > 3) address[3] = value.w;
-}
-
-template <bool kVector>
 __device__ float squares_of_thread(const float* x, int64_t dim, int thread, int threads) {
   float sum = 0.0f;
   for (int64_t i = 4 * thread; i < dim; i += 4 * threads) {
-    const float4 v = load4<kVector>(x + i, dim - i);
-    sum = fmaf(v.x, v.x, sum);
-    sum = fmaf(v.y, v.y, sum);
-    sum = fmaf(v.z, v.z, sum);
-    sum = fmaf(v.w, v.w, sum);
+    sum = add_squares(sum, load4<kVector>(x + i, dim - i));
   }
   return sum;
 }
 
 template <bool kVector>
 __device__ void scale_by_thread(const Norm& norm, float* out, const float* x, float squares, int thread, int threads) {
-  const float factor = 1.0f / sqrtf(squares / static_cast<float>(norm.dim) + norm.eps);
+  const float factor = norm_factor(squares, norm.dim, norm.eps);
   for (int64_t i = 4 * thread; i < norm.dim; i += 4 * threads) {
     const int64_t left = norm.dim - i;
     const float4 v = load4<kVector>(x + i, left);
-    const float4 w = load4<kVector>(norm.weight + i, left);
-    store4<kVector>(out + i, {v.x * factor * w.x, v.y * factor * w.y, v.z * factor * w.z, v.w * factor * w.w}, left);
+    store4<kVector>(out + i, normed(v, factor, load4<kVector>(norm.weight + i, left)), left);
   }
 }
 
@@ -89,17 +67,13 @@ __global__ void block_norm_kernel(Norm norm) {
   scale_by_thread<kVector>(norm, norm.out + row * norm.out_stride + column, x, squares, thread, kBlockThreads);
 }
 
-bool is_vector(const void* data, int64_t stride, int64_t rows) {
-  return reinterpret_cast<uintptr_t>(data) % 16 == 0 && (rows <= 1 || stride % 4 == 0);
-}
-
 }  // namespace
 
 void rms_norm(Context& context, TensorView out, ConstTensorView x, ConstTensorView weight, float eps) {
   const int64_t dim = weight.dim(0);
   const Norm norm{out.f32(), out.row_stride, x.f32(), x.row_stride, weight.f32(), eps, x.dim(0), dim, x.dim(1) / dim};
-  const bool vector = dim % 4 == 0 && is_vector(out.data, out.row_stride, norm.rows) &&
-                      is_vector(x.data, x.row_stride, norm.rows) && is_vector(weight.data, 0, 1);
+  const bool vector = dim % 4 == 0 && is_in_fours(out.data, out.row_stride, norm.rows) &&
+                      is_in_fours(x.data, x.row_stride, norm.rows) && is_in_fours(weight.data, 0, 1);
   const int64_t groups = norm.rows * norm.groups;
   if (dim <= kWarpColumns) {
     launch(context, "rms_norm", {blocks_for(groups, kWarps), kWarps * 32},

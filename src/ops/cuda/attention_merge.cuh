@@ -5,6 +5,7 @@
 
 #include "ops/cuda/attention_loader.cuh"
 #include "ops/cuda/attention_plan.cuh"
+#include "ops/cuda/element.cuh"
 #include "ops/cuda/overlap.cuh"
 #include "ops/cuda/rows.cuh"
 
@@ -146,7 +147,13 @@ __global__ void __launch_bounds__(kMergeThreads, kHeadDim > 128 ? 1 : 3)
 #pragma unroll
   for (int c = 0; c < kColumns; ++c) {
     const int column = thread + c * kMergeThreads;
-    if (column < kHeadDim) call.out[row * call.out_stride + head * kHeadDim + column] = values[c] * factor;
+    if (column >= kHeadDim) continue;
+    const int64_t element = row * call.out_stride + head * kHeadDim + column;
+    if (call.out_is_bf16) {
+      store(static_cast<uint16_t*>(call.out) + element, values[c] * factor);
+    } else {
+      store(static_cast<float*>(call.out) + element, values[c] * factor);
+    }
   }
 }
 

@@ -233,11 +233,10 @@ __global__ void __launch_bounds__(kWarps * 32) qkv_finish_kernel(const __grid_co
 // Whether every head of the call can be read as vectors; the result is the same if not.
 bool is_vector(const QkvFinishArgs& args) {
   for (const ConstTensorView& view : {ConstTensorView(args.q), ConstTensorView(args.k), args.v, args.rope}) {
-    if (!is_in_fours(view.data, view.row_stride, view.dim(0))) return false;
+    if (!is_in_fours(view)) return false;
   }
   const auto is_pool = [](const void* pool) { return reinterpret_cast<uintptr_t>(pool) % 8 == 0; };
-  return is_in_fours(args.q_norm.data, 0, 1) && is_in_fours(args.k_norm.data, 0, 1) && is_pool(args.kv.k) &&
-         is_pool(args.kv.v);
+  return is_in_fours(args.q_norm) && is_in_fours(args.k_norm) && is_pool(args.kv.k) && is_pool(args.kv.v);
 }
 
 template <int kDim>

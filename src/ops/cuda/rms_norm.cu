@@ -14,8 +14,9 @@ constexpr int64_t kWarpColumns = 512;
 constexpr int kWarps = 4;           // groups of a block, a warp each
 constexpr int kBlockThreads = 512;  // on one group
 
+template <class Out>
 struct Norm {
-  float* out;
+  Out* out;
   int64_t out_stride;
   const float* x;
   int64_t x_stride;
@@ -35,8 +36,9 @@ __device__ float squares_of_thread(const float* x, int64_t dim, int thread, int 
   return sum;
 }
 
-template <bool kVector>
-__device__ void scale_by_thread(const Norm& norm, float* out, const float* x, float squares, int thread, int threads) {
+template <bool kVector, class Out>
+__device__ void scale_by_thread(const Norm<Out>& norm, Out* out, const float* x, float squares, int thread,
+                                int threads) {
   const float factor = norm_factor(squares, norm.dim, norm.eps);
   for (int64_t i = 4 * thread; i < norm.dim; i += 4 * threads) {
     const int64_t left = norm.dim - i;
@@ -45,8 +47,8 @@ __device__ void scale_by_thread(const Norm& norm, float* out, const float* x, fl
   }
 }
 
-template <bool kVector>
-__global__ void warp_norm_kernel(Norm norm) {
+template <bool kVector, class Out>
+__global__ void warp_norm_kernel(Norm<Out> norm) {
   const int64_t group = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
   if (group >= norm.rows * norm.groups) return;
   const int64_t row = group / norm.groups;
@@ -57,8 +59,8 @@ __global__ void warp_norm_kernel(Norm norm) {
   scale_by_thread<kVector>(norm, norm.out + row * norm.out_stride + column, x, squares, lane, 32);
 }
 
-template <bool kVector>
-__global__ void block_norm_kernel(Norm norm) {
+template <bool kVector, class Out>
+__global__ void block_norm_kernel(Norm<Out> norm) {
   const int64_t row = blockIdx.x / norm.groups;
   const int64_t column = blockIdx.x % norm.groups * norm.dim;
   const int thread = static_cast<int>(threadIdx.x);
@@ -67,21 +69,30 @@ __global__ void block_norm_kernel(Norm norm) {
   scale_by_thread<kVector>(norm, norm.out + row * norm.out_stride + column, x, squares, thread, kBlockThreads);
 }
 
+template <bool kVector, class Out>
+void run(Context& context, const TensorView& out, const ConstTensorView& x, const ConstTensorView& weight, float eps) {
+  const int64_t dim = weight.dim(0);
+  const int64_t groups = x.dim(1) / dim;
+  const Norm<Out> norm{
+      static_cast<Out*>(out.data), out.row_stride, x.f32(), x.row_stride, weight.f32(), eps, x.dim(0), dim, groups};
+  if (dim <= kWarpColumns) {
+    launch(context, "rms_norm", {blocks_for(x.dim(0) * groups, kWarps), kWarps * 32}, warp_norm_kernel<kVector, Out>,
+           norm);
+  } else {
+    launch(context, "rms_norm", {static_cast<unsigned>(x.dim(0) * groups), kBlockThreads},
+           block_norm_kernel<kVector, Out>, norm);
+  }
+}
+
 }  // namespace
 
 void rms_norm(Context& context, TensorView out, ConstTensorView x, ConstTensorView weight, float eps) {
-  const int64_t dim = weight.dim(0);
-  const Norm norm{out.f32(), out.row_stride, x.f32(), x.row_stride, weight.f32(), eps, x.dim(0), dim, x.dim(1) / dim};
-  const bool vector = dim % 4 == 0 && is_in_fours(out.data, out.row_stride, norm.rows) &&
-                      is_in_fours(x.data, x.row_stride, norm.rows) && is_in_fours(weight.data, 0, 1);
-  const int64_t groups = norm.rows * norm.groups;
-  if (dim <= kWarpColumns) {
-    launch(context, "rms_norm", {blocks_for(groups, kWarps), kWarps * 32},
-           vector ? warp_norm_kernel<true> : warp_norm_kernel<false>, norm);
-  } else {
-    launch(context, "rms_norm", {static_cast<unsigned>(groups), kBlockThreads},
-           vector ? block_norm_kernel<true> : block_norm_kernel<false>, norm);
+  const bool is_vector = weight.dim(0) % 4 == 0 && is_in_fours(out) && is_in_fours(x) && is_in_fours(weight);
+  if (out.dtype == DType::bf16) {
+    return is_vector ? run<true, uint16_t>(context, out, x, weight, eps)
+                     : run<false, uint16_t>(context, out, x, weight, eps);
   }
+  return is_vector ? run<true, float>(context, out, x, weight, eps) : run<false, float>(context, out, x, weight, eps);
 }
 
 }  // namespace blockdraft::cu

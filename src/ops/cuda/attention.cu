@@ -141,6 +141,8 @@ __global__ void __launch_bounds__(kAttentionThreads, kBlocksPerMultiprocessor)
     attend_kernel(const __grid_constant__ AttentionCall call) {
   extern __shared__ __align__(1024) std::byte memory[];
   __shared__ int units_before[kMaxSequences];
+  // In this order, for the kernel that merges looks at the batch before it waits.
+  wait_for_predecessor();
   let_successor_begin();
   const AttentionPlan plan = make_plan<kHeadDim>(call, units_before);
   if constexpr (kFew) {
@@ -166,16 +168,10 @@ void run(Context& context, const AttentionArgs& args, AttentionCall call) {
   call.min_team_warps = Kernel::kMinTeam;
   call.num_blocks = context.cuda->num_multiprocessors() * kBlocksPerMultiprocessor;
   launch(context, "attention",
-         {.grid = static_cast<unsigned>(call.num_blocks),
-          .block = kAttentionThreads,
-          .shared_bytes = Kernel::kRingBytes + Kernel::kGroupBytes,
-          .prefers_shared = true},
+         in_chain(static_cast<unsigned>(call.num_blocks), kAttentionThreads, Kernel::kRingBytes + Kernel::kGroupBytes),
          attend_kernel<kHeadDim, kFew>, call);
   launch(context, "attention",
-         {.grid = {static_cast<unsigned>(args.batch.num_rows), static_cast<unsigned>(args.num_heads)},
-          .block = kMergeThreads,
-          .prefers_shared = true,
-          .overlaps = true},
+         in_chain({static_cast<unsigned>(args.batch.num_rows), static_cast<unsigned>(args.num_heads)}, kMergeThreads),
          merge_kernel<kHeadDim>, call);
 }
 

@@ -95,7 +95,9 @@ __global__ void __launch_bounds__(kMergeThreads, kHeadDim > 128 ? 1 : 3)
     merge_kernel(const __grid_constant__ AttentionCall call) {
   __shared__ int units_before[kMaxSequences];
   __shared__ GroupResults<kHeadDim> results;
-  // The batch was there before the kernel that left the partial results.
+  let_successor_begin();
+  // All that came before the kernel that leaves the partial results is done, the batch too: it has waited for that
+  // before it let this one begin.
   const AttentionPlan plan = make_plan<kHeadDim>(call, units_before);
   wait_for_predecessor();
   if (plan.chunks_per_unit == kWholeSequence) return;

@@ -1,5 +1,6 @@
 #include "ops/cuda/kv_place.cuh"
 #include "ops/cuda/launch.h"
+#include "ops/cuda/overlap.cuh"
 #include "ops/cuda/rows.cuh"
 #include "ops/kv_write.h"
 #include "tensor/codec.h"
@@ -14,6 +15,7 @@ constexpr int kMaxHeads = 256;
 // A block a row.
 __global__ void kv_write_kernel(PagedKvView kv, BatchView batch, const float* k, int64_t k_stride, const float* v,
                                 int64_t v_stride) {
+  begin_in_chain();
   const auto row = static_cast<int32_t>(blockIdx.x);
   const int32_t sequence = sequence_of_row(batch, row);
   if (sequence < 0) return;
@@ -39,8 +41,8 @@ __global__ void kv_write_kernel(PagedKvView kv, BatchView batch, const float* k,
 
 void kv_write(Context& context, const PagedKvView& kv, const BatchView& batch, ConstTensorView k, ConstTensorView v) {
   CHECK(kv.dtype == DType::bf16 && kv.num_kv_heads <= kMaxHeads);
-  launch(context, "kv_write", {static_cast<unsigned>(batch.num_rows), kThreads}, kv_write_kernel, kv, batch, k.f32(),
-         k.row_stride, v.f32(), v.row_stride);
+  launch(context, "kv_write", in_chain(static_cast<unsigned>(batch.num_rows), kThreads), kv_write_kernel, kv, batch,
+         k.f32(), k.row_stride, v.f32(), v.row_stride);
 }
 
 }  // namespace blockdraft::cu

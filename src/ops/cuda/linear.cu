@@ -21,7 +21,7 @@ void launch_stream_fp4(Context& context, const char* what, const StreamCall& cal
 namespace {
 
 __global__ void best_part_kernel(int32_t* ids, const BestKey* parts) {
-  wait_for_predecessor();
+  begin_in_chain();
   const BestKey key = best_of_block(parts[int64_t{blockIdx.x} * kBestParts + threadIdx.x]);
   if (threadIdx.x == 0) ids[blockIdx.x] = choice_of(key);
 }
@@ -104,8 +104,7 @@ void launch_stream(Context& context, const char* what, const StreamCall& call) {
 }
 
 void best_of_parts(Context& context, int32_t* ids, const BestKey* keys, int64_t rows) {
-  launch(context, "linear_argmax", {.grid = static_cast<unsigned>(rows), .block = kBestParts, .overlaps = true},
-         best_part_kernel, ids, keys);
+  launch(context, "linear_argmax", in_chain(static_cast<unsigned>(rows), kBestParts), best_part_kernel, ids, keys);
 }
 
 void linear(Context& context, const LinearArgs& args) {

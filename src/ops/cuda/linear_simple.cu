@@ -4,6 +4,7 @@
 #include "ops/cuda/elementwise.cuh"
 #include "ops/cuda/launch.h"
 #include "ops/cuda/linear_simple.h"
+#include "ops/cuda/overlap.cuh"
 
 namespace blockdraft::cu {
 
@@ -38,6 +39,7 @@ __device__ int64_t feature_of_warp() { return int64_t{blockIdx.x} * kWarps + thr
 template <class X>
 __global__ void linear_kernel(WeightView weight, float* out, int64_t out_stride, const X* x, int64_t x_stride,
                               int64_t rows, bool accumulate) {
+  begin_in_chain();
   const int64_t n = feature_of_warp();
   if (n >= weight.out_features) return;
   for (int64_t first = 0; first < rows; first += kRowTile) {
@@ -56,6 +58,7 @@ __global__ void linear_kernel(WeightView weight, float* out, int64_t out_stride,
 template <class Out, class X>
 __global__ void linear_silu_mul_kernel(WeightView gate, WeightView up, Out* out, int64_t out_stride, const X* x,
                                        int64_t x_stride, int64_t rows) {
+  begin_in_chain();
   const int64_t n = feature_of_warp();
   if (n >= gate.out_features) return;
   for (int64_t first = 0; first < rows; first += kRowTile) {
@@ -75,6 +78,7 @@ __global__ void linear_silu_mul_kernel(WeightView gate, WeightView up, Out* out,
 template <class X>
 __global__ void best_feature_kernel(WeightView weight, BestKey* parts, const X* x, int64_t x_stride, int64_t rows,
                                     int64_t num_choices, float multiplier, float softcap) {
+  begin_in_chain();
   __shared__ BestKey keys[kWarps][kRowTile];
   const int warp = static_cast<int>(threadIdx.x) / 32;
   for (int64_t first = 0; first < rows; first += kRowTile) {
@@ -114,7 +118,9 @@ void with_elements(const TensorView& view, const Launch& launch) {
   launch(view.f32());
 }
 
-LaunchShape shape_for(const WeightView& weight) { return {blocks_for(weight.out_features, kWarps), kWarps * 32}; }
+LaunchShape shape_for(const WeightView& weight) {
+  return in_chain(blocks_for(weight.out_features, kWarps), kWarps * 32);
+}
 
 }  // namespace
 
@@ -140,7 +146,7 @@ void linear_silu_mul_simple(Context& context, const LinearSiluMulArgs& args) {
 
 void best_features_simple(Context& context, BestKey* keys, const LinearArgmaxArgs& args) {
   with_elements(args.x, [&]<class X>(const X* x) {
-    launch(context, "linear_argmax", {kBestParts, kWarps * 32}, best_feature_kernel<X>, args.weight, keys, x,
+    launch(context, "linear_argmax", in_chain(kBestParts, kWarps * 32), best_feature_kernel<X>, args.weight, keys, x,
            args.x.row_stride, args.x.dim(0), args.num_choices, args.multiplier, args.softcap);
   });
 }

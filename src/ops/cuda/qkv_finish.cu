@@ -242,11 +242,7 @@ bool is_vector(const QkvFinishArgs& args) {
 template <int kDim>
 void run(Context& context, const Finish& args, int32_t rows) {
   const int32_t heads = args.num_heads + args.kv.num_kv_heads;
-  launch(context, "qkv_finish",
-         {.grid = {blocks_for(heads, kWarps), static_cast<unsigned>(rows)},
-          .block = kWarps * 32,
-          .prefers_shared = true,
-          .overlaps = true},
+  launch(context, "qkv_finish", in_chain({blocks_for(heads, kWarps), static_cast<unsigned>(rows)}, kWarps * 32),
          qkv_finish_kernel<kDim>, args);
 }
 

@@ -1,5 +1,6 @@
 #include "ops/cuda/four.cuh"
 #include "ops/cuda/launch.h"
+#include "ops/cuda/overlap.cuh"
 #include "ops/cuda/rows.cuh"
 #include "ops/rms_norm.h"
 
@@ -49,6 +50,7 @@ __device__ void scale_by_thread(const Norm<Out>& norm, Out* out, const float* x,
 
 template <bool kVector, class Out>
 __global__ void warp_norm_kernel(Norm<Out> norm) {
+  begin_in_chain();
   const int64_t group = int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
   if (group >= norm.rows * norm.groups) return;
   const int64_t row = group / norm.groups;
@@ -61,6 +63,7 @@ __global__ void warp_norm_kernel(Norm<Out> norm) {
 
 template <bool kVector, class Out>
 __global__ void block_norm_kernel(Norm<Out> norm) {
+  begin_in_chain();
   const int64_t row = blockIdx.x / norm.groups;
   const int64_t column = blockIdx.x % norm.groups * norm.dim;
   const int thread = static_cast<int>(threadIdx.x);
@@ -76,10 +79,10 @@ void run(Context& context, const TensorView& out, const ConstTensorView& x, cons
   const Norm<Out> norm{
       static_cast<Out*>(out.data), out.row_stride, x.f32(), x.row_stride, weight.f32(), eps, x.dim(0), dim, groups};
   if (dim <= kWarpColumns) {
-    launch(context, "rms_norm", {blocks_for(x.dim(0) * groups, kWarps), kWarps * 32}, warp_norm_kernel<kVector, Out>,
-           norm);
+    launch(context, "rms_norm", in_chain(blocks_for(x.dim(0) * groups, kWarps), kWarps * 32),
+           warp_norm_kernel<kVector, Out>, norm);
   } else {
-    launch(context, "rms_norm", {static_cast<unsigned>(x.dim(0) * groups), kBlockThreads},
+    launch(context, "rms_norm", in_chain(static_cast<unsigned>(x.dim(0) * groups), kBlockThreads),
            block_norm_kernel<kVector, Out>, norm);
   }
 }

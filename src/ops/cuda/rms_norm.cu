@@ -5,15 +5,17 @@
 #include "ops/rms_norm.h"
 
 // A group of up to kWarpColumns columns is the work of a warp, a longer one of a block. A thread takes four neighbours
-// at a time; whether it may load them as one vector changes no sum.
+// at a time, in sequence. Whether it may load them as one vector, and whether it keeps them in registers, changes no
+// sum.
 
 namespace blockdraft::cu {
 
 namespace {
 
 constexpr int64_t kWarpColumns = 512;
-constexpr int kWarps = 4;           // groups of a block, a warp each
-constexpr int kBlockThreads = 512;  // on one group
+constexpr int kWarps = 4;                         // groups of a block, a warp each
+constexpr int kBlockThreads = 512;                // on one group
+constexpr int kBlockColumns = 4 * kBlockThreads;  // that they take at a time
 
 template <class Out>
 struct Norm {
@@ -61,15 +63,57 @@ __global__ void warp_norm_kernel(Norm<Out> norm) {
   scale_by_thread<kVector>(norm, norm.out + row * norm.out_stride + column, x, squares, lane, 32);
 }
 
+// A pass waits for this kernel between two products: all loads are under way before the first is needed, those of the
+// weight before the kernels ahead are done, and the block meets once.
+template <int kVectors, class Out>
+__global__ void __launch_bounds__(kBlockThreads) register_norm_kernel(const __grid_constant__ Norm<Out> norm) {
+  let_successor_begin();
+  const int64_t row = blockIdx.x;
+  const int64_t column = blockIdx.y * norm.dim;
+  const int first = 4 * static_cast<int>(threadIdx.x);
+  const auto dim = static_cast<int>(norm.dim);
+  float4 x[kVectors] = {};
+  float4 weight[kVectors] = {};
+#pragma unroll
+  for (int j = 0; j < kVectors; ++j) {
+    const int i = first + j * kBlockColumns;
+    if (i < dim) weight[j] = load4<true>(norm.weight + i, 4);
+  }
+  wait_for_predecessor();
+#pragma unroll
+  for (int j = 0; j < kVectors; ++j) {
+    const int i = first + j * kBlockColumns;
+    if (i < dim) x[j] = load4<true>(norm.x + row * norm.x_stride + column + i, 4);
+  }
+  float squares = 0.0f;
+#pragma unroll
+  for (int j = 0; j < kVectors; ++j) squares = add_squares(squares, x[j]);
+  const float factor = norm_factor(sum_of_block(squares), dim, norm.eps);
+#pragma unroll
+  for (int j = 0; j < kVectors; ++j) {
+    const int i = first + j * kBlockColumns;
+    if (i < dim) store4<true>(norm.out + row * norm.out_stride + column + i, normed(x[j], factor, weight[j]), 4);
+  }
+}
+
 template <bool kVector, class Out>
 __global__ void block_norm_kernel(Norm<Out> norm) {
   begin_in_chain();
-  const int64_t row = blockIdx.x / norm.groups;
-  const int64_t column = blockIdx.x % norm.groups * norm.dim;
+  const int64_t row = blockIdx.x;
+  const int64_t column = blockIdx.y * norm.dim;
   const int thread = static_cast<int>(threadIdx.x);
   const float* x = norm.x + row * norm.x_stride + column;
   const float squares = sum_of_block(squares_of_thread<kVector>(x, norm.dim, thread, kBlockThreads));
   scale_by_thread<kVector>(norm, norm.out + row * norm.out_stride + column, x, squares, thread, kBlockThreads);
+}
+
+// Of groups of more than kWarpColumns.
+template <bool kVector, class Out>
+auto block_kernel(int64_t dim) {
+  if (kVector && dim <= kBlockColumns) return register_norm_kernel<1, Out>;
+  if (kVector && dim <= 2 * kBlockColumns) return register_norm_kernel<2, Out>;
+  if (kVector && dim <= 4 * kBlockColumns) return register_norm_kernel<4, Out>;
+  return block_norm_kernel<kVector, Out>;
 }
 
 template <bool kVector, class Out>
@@ -82,8 +126,9 @@ void run(Context& context, const TensorView& out, const ConstTensorView& x, cons
     launch(context, "rms_norm", in_chain(blocks_for(x.dim(0) * groups, kWarps), kWarps * 32),
            warp_norm_kernel<kVector, Out>, norm);
   } else {
-    launch(context, "rms_norm", in_chain(static_cast<unsigned>(x.dim(0) * groups), kBlockThreads),
-           block_norm_kernel<kVector, Out>, norm);
+    launch(context, "rms_norm",
+           in_chain({static_cast<unsigned>(x.dim(0)), static_cast<unsigned>(groups)}, kBlockThreads),
+           block_kernel<kVector, Out>(dim), norm);
   }
 }
 

@@ -4,12 +4,13 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/has_cuda.h"
+#include "nn/activation_type.h"
 #include "ops/attention.h"
-#include "ops/kv_write.h"
 #include "ops/linear.h"
 #include "ops/linear_silu_mul.h"
+#include "ops/qkv_finish.h"
 #include "ops/rms_norm.h"
-#include "ops/rope.h"
 
 namespace blockdraft {
 namespace {
@@ -62,14 +63,17 @@ void attention_sublayer(Context& context, const DecoderLayer& layer, const Layer
   const TensorView v = columns_of(qkv, q_size + kv_size, kv_size);
 
   linear(context, {.out = qkv, .x = x, .weights = layer.qkv_proj});
-  if (input.config.qk_norm) {
-    rms_norm(context, q, q, layer.q_norm, epsilon(input));
-    rms_norm(context, k, k, layer.k_norm, epsilon(input));
-  }
-  rope(context, q, input.rope);
-  rope(context, k, input.rope);
-  kv_write(context, kv, input.batch, k, v);
-  attention(context, {.out = q,
+  qkv_finish(context, {.q = q,
+                       .k = k,
+                       .v = v,
+                       .q_norm = layer.q_norm,
+                       .k_norm = layer.k_norm,
+                       .eps = epsilon(input),
+                       .rope = input.rope,
+                       .kv = kv,
+                       .batch = input.batch});
+  const TensorView attended = activation_type(context) == q.dtype ? q : take_activations(context, q.shape);
+  attention(context, {.out = attended,
                       .q = q,
                       .kv = kv,
                       .batch = input.batch,
@@ -77,14 +81,15 @@ void attention_sublayer(Context& context, const DecoderLayer& layer, const Layer
                       .causal = mask.causal,
                       .window = mask.window,
                       .scale = 1.0f / std::sqrt(static_cast<float>(input.config.head_dim))});
-  linear(context, {.out = y, .x = q, .weights = {&layer.o_proj, 1}, .accumulate = output == SublayerOutput::adds});
+  linear(context,
+         {.out = y, .x = attended, .weights = {&layer.o_proj, 1}, .accumulate = output == SublayerOutput::adds});
 }
 
 void mlp_sublayer(Context& context, const DecoderLayer& layer, const LayerInput& input, ConstTensorView x, TensorView y,
                   SublayerOutput output) {
   const ArenaScope scope(*context.arena);
   const int64_t rows = x.dim(0);
-  const TensorView inner = context.arena->take_f32({rows, input.config.intermediate_size});
+  const TensorView inner = take_activations(context, {rows, input.config.intermediate_size});
   linear_silu_mul(context, {.out = inner, .x = x, .gate = layer.gate_up_proj[0], .up = layer.gate_up_proj[1]});
   linear(context,
          {.out = y, .x = inner, .weights = {&layer.down_proj, 1}, .accumulate = output == SublayerOutput::adds});
@@ -93,7 +98,7 @@ void mlp_sublayer(Context& context, const DecoderLayer& layer, const LayerInput&
 void decoder_layer(Context& context, const DecoderLayer& layer, const LayerInput& input, const AttentionMask& mask,
                    const PagedKvView& kv, TensorView h) {
   const ArenaScope scope(*context.arena);
-  const TensorView x = context.arena->take_f32(h.shape);
+  const TensorView x = take_activations(context, h.shape);
   rms_norm(context, x, h, layer.input_layernorm, epsilon(input));
   attention_sublayer(context, layer, input, mask, kv, x, h, SublayerOutput::adds);
   rms_norm(context, x, h, layer.post_attention_layernorm, epsilon(input));
@@ -104,8 +109,10 @@ size_t decoder_layer_scratch_bytes(const TransformerConfig& config, int32_t num_
   const size_t attention = attention_scratch_bytes(num_threads, rows, static_cast<int32_t>(config.num_attention_heads),
                                                    static_cast<int32_t>(config.head_dim));
   const size_t products = linear_scratch_bytes(rows, std::max(config.hidden_size, config.query_size()));
-  const size_t attention_part =
-      arena_bytes_f32(rows * (config.query_size() + 2 * config.key_value_size())) + std::max(attention, products);
+  // On a card the result of attention, in BF16, does not take the place of q.
+  const size_t attended = kHasCuda ? arena_bytes_f32((rows * config.query_size() + 1) / 2) : 0;
+  const size_t attention_part = arena_bytes_f32(rows * (config.query_size() + 2 * config.key_value_size())) + attended +
+                                std::max(attention, products);
   const size_t mlp_part = arena_bytes_f32(rows * config.intermediate_size) +
                           linear_scratch_bytes(rows, std::max(config.hidden_size, config.intermediate_size));
   return arena_bytes_f32(rows * config.hidden_size) + std::max(attention_part, mlp_part);

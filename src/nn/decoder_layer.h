@@ -61,7 +61,7 @@ struct LayerInput {
 enum class SublayerOutput { replaces, adds };
 
 // y = o_proj(attention(qkv_proj(x))), writing K and V of the rows to the pages first.
-//   x: [rows, hidden], the sublayer's input.  y: [rows, hidden].
+//   x: [rows, hidden], the sublayer's input, f32 or activation_type().  y: [rows, hidden] f32.
 void attention_sublayer(Context& context, const DecoderLayer& layer, const LayerInput& input, const AttentionMask& mask,
                         const PagedKvView& kv, ConstTensorView x, TensorView y, SublayerOutput output);
 
@@ -72,6 +72,7 @@ void mlp_sublayer(Context& context, const DecoderLayer& layer, const LayerInput&
 // The whole layer, in place on h. Takes decoder_layer_scratch_bytes from the arena and gives it back.
 void decoder_layer(Context& context, const DecoderLayer& layer, const LayerInput& input, const AttentionMask& mask,
                    const PagedKvView& kv, TensorView h);
+// On a card attention takes cu::attention_scratch_bytes() beyond these.
 size_t decoder_layer_scratch_bytes(const TransformerConfig& config, int32_t num_threads, int64_t rows);
 
 // Weights and their arithmetic: bytes that a pass reads, multiplications and additions of a row.

@@ -13,6 +13,7 @@ namespace blockdraft {
 
 // out[r, h, :] = sum_p softmax_p(scale * q[r, h, :] . K[p, h / group, :]) V[p, h / group, :],  group = heads / kv_heads
 //   q, out: [rows, heads * head_dim] f32, q normed and roped. out may be q.
+//   On a card out may be BF16: the same, rounded; it must not overlap q then.
 // K and V of the rows of this call are in the pages already (ops/kv_write.h). Let q be the position of row r and e the
 // position after the last row of its sequence in this batch. Visible are the keys p (spec 1.7 and 7.4) with
 //   causal:      p <= q
@@ -44,8 +45,8 @@ namespace cpu {
 void attention(Context& context, const AttentionArgs& args);
 }
 namespace cu {
-// head_dim 64, 128 or 256 (ops/cuda/support.h), BF16 pages; rows of q and out begin at multiples of 8
-// bytes. Groups are of 8 chunks there (ops/cuda/attention_plan.cuh).
+// head_dim 64, 128 or 256 (ops/cuda/support.h), BF16 pages; rows of q and out begin at multiples of two elements.
+// Groups are of 8 chunks there (ops/cuda/attention_plan.cuh).
 void attention(Context& context, const AttentionArgs& args);
 // Of a call with any number of rows.
 size_t attention_scratch_bytes(const CudaDevice& device, int32_t num_kv_heads, int32_t head_dim,

@@ -6,7 +6,7 @@
 namespace blockdraft {
 
 void copy_rows(Context& context, TensorView out, ConstTensorView x, const int32_t* index) {
-  CHECK(is_f32_matrix(out) && is_f32_matrix(x) && out.dim(1) == x.dim(1));
+  CHECK(is_activation_matrix(context, out) && is_matrix(x) && out.dtype == x.dtype && out.dim(1) == x.dim(1));
   CHECK(index != nullptr || out.dim(0) <= x.dim(0));
   CHECK(!overlap(out, x));
   BLOCKDRAFT_DISPATCH(context, copy_rows(context, out, x, index));

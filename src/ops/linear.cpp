@@ -7,7 +7,7 @@
 namespace blockdraft {
 
 void linear(Context& context, const LinearArgs& args) {
-  CHECK(is_f32_matrix(args.out) && is_f32_matrix(args.x) && args.out.dim(0) == args.x.dim(0));
+  CHECK(is_f32_matrix(args.out) && is_activation_matrix(context, args.x) && args.out.dim(0) == args.x.dim(0));
   int64_t columns = 0;
   for (const WeightView& weight : args.weights) {
     CHECK(is_valid_weight(weight) && weight.in_features == args.x.dim(1));

@@ -14,7 +14,8 @@ namespace blockdraft {
 // out[r, n] = scale[n] * sum_k x[r, k] * W[n, k] + bias[n]   (+ out[r, n] if accumulate)
 // scale[n] is the row scale of FP8, if the weight has one (tensor/weight_view.h); W has its other scales in it.
 // where W is the stack of `weights` along the output dimension: q, k and v, or gate and up, are one call.
-//   x: [rows, in_features] f32.  out: [rows, sum of out_features] f32.  Both may have a row stride.
+//   x: [rows, in_features] f32; on a card also BF16 with rows at multiples of 16 bytes.  out: [rows, sum of
+//   out_features] f32.  Both may have a row stride.
 //   out must not overlap x. rows may be 0.
 // With a weight of type I8, x is int8, too: a group of 32 columns of a row is rounded to codes and a scale of its own
 // (ops/cpu/int8_rows.h), and the product is the sum over the groups, in order, of

@@ -12,7 +12,7 @@ namespace blockdraft {
 
 // ids[r] = what argmax() finds among the first num_choices columns of z[r, :] (ops/argmax.h), where z is what linear()
 // and scale_softcap() make of x and weight, bit for bit. No row of z is ever in memory.
-//   ids: [rows].  x: [rows, in_features] f32.
+//   ids: [rows].  x: [rows, in_features], of the types that linear() takes.
 struct LinearArgmaxArgs {
   int32_t* ids = nullptr;
   ConstTensorView x;

@@ -9,7 +9,8 @@ namespace blockdraft {
 
 // out = silu_mul(linear(x, {gate, up})) (ops/activation.h), bit for bit. The products of gate and up are never in
 // memory as a whole.
-//   x: [rows, in_features] f32.  gate, up: [inner, in_features].  out: [rows, inner] f32; must not overlap x.
+//   x: [rows, in_features], of the types that linear() takes.  gate, up: [inner, in_features].
+//   out: [rows, inner] f32, on a card also BF16: the same, rounded; must not overlap x.
 // Takes linear_scratch_bytes(rows, in_features) of the arena.
 struct LinearSiluMulArgs {
   TensorView out;

@@ -65,9 +65,8 @@ std::byte* Arena::take_bytes(size_t size_bytes) {
   return address;
 }
 
-TensorView Arena::take_f32(Shape shape) {
-  std::byte* bytes = take_bytes(static_cast<size_t>(shape.num_elements()) * sizeof(float));
-  return view_f32(reinterpret_cast<float*>(bytes), shape);
+TensorView Arena::take(DType dtype, Shape shape) {
+  return contiguous_view(take_bytes(static_cast<size_t>(shape.num_elements()) * size_of(dtype)), dtype, shape);
 }
 
 int32_t* Arena::take_i32(int64_t count) {

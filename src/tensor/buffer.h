@@ -56,7 +56,8 @@ class Arena {
   static Arena measuring();
 
   // Aligned to kAlignment, uninitialized, valid until the enclosing ArenaScope ends. Running out is a bug of the plan.
-  TensorView take_f32(Shape shape);
+  TensorView take(DType dtype, Shape shape);
+  TensorView take_f32(Shape shape) { return take(DType::f32, shape); }
   int32_t* take_i32(int64_t count);
 
   size_t used_bytes() const { return used_; }
@@ -86,7 +87,7 @@ class ArenaScope {
   size_t mark_;
 };
 
-// Bytes that take_f32 of so many elements uses up.
+// Bytes that take_f32 of so many elements uses up, and take of a smaller type at most.
 inline size_t arena_bytes_f32(int64_t elements) {
   const size_t size_bytes = static_cast<size_t>(elements) * sizeof(float);
   return (size_bytes + Arena::kAlignment - 1) / Arena::kAlignment * Arena::kAlignment;

@@ -23,6 +23,10 @@ struct ConstTensorView {
     return static_cast<const float*>(data);
   }
   const float* row(int64_t index) const { return f32() + index * row_stride; }
+  // Where a row begins, whatever its type.
+  const void* row_address(int64_t index) const {
+    return static_cast<const std::byte*>(data) + index * row_stride * static_cast<int64_t>(size_of(dtype));
+  }
 };
 
 struct TensorView {
@@ -39,28 +43,33 @@ struct TensorView {
     return static_cast<float*>(data);
   }
   float* row(int64_t index) const { return f32() + index * row_stride; }
+  void* row_address(int64_t index) const {
+    return static_cast<std::byte*>(data) + index * row_stride * static_cast<int64_t>(size_of(dtype));
+  }
 };
 
-// Contiguous float32 views.
-inline TensorView view_f32(float* data, Shape shape) {
-  return {data, DType::f32, shape, shape.rank() == 0 ? 0 : shape.num_elements() / (shape[0] == 0 ? 1 : shape[0])};
+// Contiguous views.
+inline TensorView contiguous_view(void* data, DType dtype, Shape shape) {
+  return {data, dtype, shape, shape.rank() == 0 ? 0 : shape.num_elements() / (shape[0] == 0 ? 1 : shape[0])};
 }
+inline TensorView view_f32(float* data, Shape shape) { return contiguous_view(data, DType::f32, shape); }
 inline ConstTensorView view_f32(const float* data, Shape shape) {
   return {data, DType::f32, shape, shape.rank() == 0 ? 0 : shape.num_elements() / (shape[0] == 0 ? 1 : shape[0])};
 }
 
-// Rows [first, first + count) and columns [first, first + count) of a rank-2 float32 view.
+// Rows [first, first + count) and columns [first, first + count) of a rank-2 view.
 inline TensorView rows_of(const TensorView& view, int64_t first, int64_t count) {
   CHECK(view.shape.rank() == 2 && first >= 0 && first + count <= view.dim(0));
-  return {view.row(first), view.dtype, Shape{count, view.dim(1)}, view.row_stride};
+  return {view.row_address(first), view.dtype, Shape{count, view.dim(1)}, view.row_stride};
 }
 inline ConstTensorView rows_of(const ConstTensorView& view, int64_t first, int64_t count) {
   CHECK(view.shape.rank() == 2 && first >= 0 && first + count <= view.dim(0));
-  return {view.row(first), view.dtype, Shape{count, view.dim(1)}, view.row_stride};
+  return {view.row_address(first), view.dtype, Shape{count, view.dim(1)}, view.row_stride};
 }
 inline TensorView columns_of(const TensorView& view, int64_t first, int64_t count) {
   CHECK(view.shape.rank() == 2 && first >= 0 && first + count <= view.dim(1));
-  return {view.f32() + first, view.dtype, Shape{view.dim(0), count}, view.row_stride};
+  auto* begin = static_cast<std::byte*>(view.data) + first * static_cast<int64_t>(size_of(view.dtype));
+  return {begin, view.dtype, Shape{view.dim(0), count}, view.row_stride};
 }
 
 }  // namespace blockdraft

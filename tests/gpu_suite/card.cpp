@@ -68,6 +68,16 @@ TensorView OnCard::upload(const Matrix& matrix) {
   return {memory, DType::f32, view.shape, view.row_stride};
 }
 
+TensorView OnCard::upload_bf16(const Matrix& matrix) {
+  const ConstTensorView view = matrix.view();
+  return {upload(bf16_of(view.f32(), view.dim(0) * view.row_stride)), DType::bf16, view.shape, view.row_stride};
+}
+
+TensorView OnCard::poisoned_bf16(int64_t rows, int64_t columns, int64_t row_stride) {
+  const int64_t stride = row_stride == 0 ? columns : row_stride;
+  return {poisoned(static_cast<size_t>(rows * stride) * 2), DType::bf16, Shape{rows, columns}, stride};
+}
+
 WeightView OnCard::upload(const WeightView& weight) {
   WeightView copy = weight;
   const int64_t n = weight.out_features;
@@ -103,6 +113,12 @@ PagedKvView OnCard::upload_bf16(const PagedKvView& kv) {
 
 Matrix OnCard::download(const ConstTensorView& view) {
   Matrix matrix(view.dim(0), view.dim(1), view.row_stride);
+  if (view.dtype == DType::bf16) {
+    const std::vector<uint16_t> codes =
+        download(static_cast<const uint16_t*>(view.data), view.dim(0) * view.row_stride);
+    std::ranges::transform(codes, matrix.row(0), float_from_bf16);
+    return matrix;
+  }
   const auto size = static_cast<size_t>(view.dim(0) * view.row_stride) * sizeof(float);
   Card::device().copy_to_host(matrix.row(0), view.data, size, "download");
   synchronize();

@@ -46,9 +46,11 @@ class OnCard {
   WeightView upload(const WeightView& weight);
   BatchView upload(const BatchView& batch);
   PagedKvView upload_bf16(const PagedKvView& kv);  // rounded
+  TensorView upload_bf16(const Matrix& matrix);    // rounded, with what lies between the rows
 
   // Memory in which every byte is 0xFF: NaN, and -1.
   void* poisoned(size_t size_bytes);
+  TensorView poisoned_bf16(int64_t rows, int64_t columns, int64_t row_stride = 0);
   int32_t* poisoned_i32(int64_t count) { return static_cast<int32_t*>(poisoned(static_cast<size_t>(count) * 4)); }
 
   template <class T>
@@ -58,7 +60,7 @@ class OnCard {
     synchronize();
     return values;
   }
-  Matrix download(const ConstTensorView& view);  // with what lies between the rows
+  Matrix download(const ConstTensorView& view);  // float32 or BF16, with what lies between the rows
 
   void synchronize();  // a test fails if the device reports an error
 
@@ -74,6 +76,12 @@ class OnCard {
 // What K/V on a card hold of these.
 inline void round_to_bf16(float* values, int64_t count) {
   for (int64_t i = 0; i < count; ++i) values[i] = float_from_bf16(bf16_from_float(values[i]));
+}
+
+// What a BF16 result shall be.
+inline Matrix rounded(Matrix matrix) {
+  for (int64_t r = 0; r < matrix.rows(); ++r) round_to_bf16(matrix.row(r), matrix.columns());
+  return matrix;
 }
 
 // The largest difference, over the largest magnitude of `expected`; infinite if one is NaN and the other is not.

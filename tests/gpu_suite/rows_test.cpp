@@ -53,8 +53,10 @@ void expect_like_the_cpu(OnCard& on, const RowOp& cpu, const RowOp& card, const 
 TEST(RmsNorm, WholeRowsAndHeads) {
   std::mt19937 generator(1);
   OnCard on;
-  for (const auto& [groups, dim] : {std::pair(1, 4096), std::pair(1, 2560), std::pair(1, 770), std::pair(1, 33),
-                                    std::pair(8, 128), std::pair(3, 64), std::pair(2, 256), std::pair(1, 1)}) {
+  for (const auto& [groups, dim] :
+       {std::pair(1, 4096), std::pair(1, 2560), std::pair(1, 2048), std::pair(1, 5120), std::pair(1, 8192),
+        std::pair(1, 12288), std::pair(3, 640), std::pair(1, 770), std::pair(1, 33), std::pair(8, 128),
+        std::pair(3, 64), std::pair(2, 256), std::pair(1, 1)}) {
     for (const int rows : {1, 5, 16}) {
       const Matrix weight = Matrix::random(generator, 1, dim);
       const auto view = [dim = dim](const float* data) { return view_f32(data, Shape{dim}); };

@@ -1,6 +1,7 @@
 #include "ops/activation.h"
 #include "ops/cuda/elementwise.cuh"
 #include "ops/cuda/launch.h"
+#include "ops/cuda/overlap.cuh"
 
 namespace blockdraft::cu {
 
@@ -13,7 +14,7 @@ __device__ int64_t column() { return int64_t{blockIdx.x} * kThreads + threadIdx.
 __device__ int64_t row() { return blockIdx.y; }
 
 LaunchShape shape_of(const ConstTensorView& view) {
-  return {{blocks_for(view.dim(1), kThreads), static_cast<unsigned>(view.dim(0))}, kThreads};
+  return in_chain({blocks_for(view.dim(1), kThreads), static_cast<unsigned>(view.dim(0))}, kThreads);
 }
 
 struct Rows {
@@ -32,26 +33,31 @@ Rows rows(const TensorView& view) { return {view.f32(), view.row_stride}; }
 ConstRows rows(const ConstTensorView& view) { return {view.f32(), view.row_stride}; }
 
 __global__ void silu_mul_kernel(Rows out, ConstRows gate_up, int64_t inner) {
+  begin_in_chain();
   const int64_t i = column();
   if (i < inner) out(row(), i) = silu_mul(gate_up(row(), i), gate_up(row(), inner + i));
 }
 
 __global__ void scale_softcap_kernel(Rows z, int64_t columns, float multiplier, float softcap) {
+  begin_in_chain();
   const int64_t i = column();
   if (i < columns) z(row(), i) = scale_softcap(z(row(), i), multiplier, softcap);
 }
 
 __global__ void accumulate_kernel(Rows out, ConstRows x, int64_t columns) {
+  begin_in_chain();
   const int64_t i = column();
   if (i < columns) out(row(), i) += x(row(), i);
 }
 
 __global__ void sigmoid_mul_kernel(Rows out, ConstRows gate, ConstRows x, int64_t columns) {
+  begin_in_chain();
   const int64_t i = column();
   if (i < columns) out(row(), i) = sigmoid(gate(row(), i)) * x(row(), i);
 }
 
 __global__ void gated_recurrence_kernel(Rows state, Rows out, ConstRows joint, int64_t columns) {
+  begin_in_chain();
   const int64_t i = column();
   if (i >= columns) return;
   const int64_t r = row();

@@ -5,6 +5,7 @@
 
 #include "ops/cuda/attention_loader.cuh"
 #include "ops/cuda/attention_plan.cuh"
+#include "ops/cuda/element.cuh"
 #include "ops/cuda/overlap.cuh"
 #include "ops/cuda/rows.cuh"
 
@@ -94,7 +95,9 @@ __global__ void __launch_bounds__(kMergeThreads, kHeadDim > 128 ? 1 : 3)
     merge_kernel(const __grid_constant__ AttentionCall call) {
   __shared__ int units_before[kMaxSequences];
   __shared__ GroupResults<kHeadDim> results;
-  // The batch was there before the kernel that left the partial results.
+  let_successor_begin();
+  // All that came before the kernel that leaves the partial results is done, the batch too: it has waited for that
+  // before it let this one begin.
   const AttentionPlan plan = make_plan<kHeadDim>(call, units_before);
   wait_for_predecessor();
   if (plan.chunks_per_unit == kWholeSequence) return;
@@ -146,7 +149,13 @@ __global__ void __launch_bounds__(kMergeThreads, kHeadDim > 128 ? 1 : 3)
 #pragma unroll
   for (int c = 0; c < kColumns; ++c) {
     const int column = thread + c * kMergeThreads;
-    if (column < kHeadDim) call.out[row * call.out_stride + head * kHeadDim + column] = values[c] * factor;
+    if (column >= kHeadDim) continue;
+    const int64_t element = row * call.out_stride + head * kHeadDim + column;
+    if (call.out_is_bf16) {
+      store(static_cast<uint16_t*>(call.out) + element, values[c] * factor);
+    } else {
+      store(static_cast<float*>(call.out) + element, values[c] * factor);
+    }
   }
 }
 

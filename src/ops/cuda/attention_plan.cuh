@@ -19,8 +19,9 @@ inline constexpr int kChunksPerGroup = 8;
 inline constexpr int kWholeSequence = INT32_MAX;
 
 struct AttentionCall {
-  float* out;
+  void* out;  // float32 or BF16
   int64_t out_stride;
+  bool out_is_bf16;
   const float* q;
   int64_t q_stride;
   const uint16_t* k;
@@ -236,7 +237,8 @@ __device__ inline float merge_values(float into, float next, const MergeFactors&
   return fmaf(next, factors.next, into * factors.into);
 }
 
-// Partial results of a unit: values [queries][head_dim], then a head for each query.
+// Partial results of a unit: values [queries][head_dim], then a head for each query. Where units have all chunks, there
+// are none, and the memory holds the sums over groups that teams work on (attention_warp.cuh).
 template <int kHeadDim>
 __device__ float* partial_of(const AttentionCall& call, const AttentionPlan& plan, int unit) {
   return call.partials + static_cast<int64_t>(unit) * plan.queries_per_unit * (kHeadDim + 2);

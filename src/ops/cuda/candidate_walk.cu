@@ -3,6 +3,7 @@
 #include "ops/cuda/best_key.cuh"
 #include "ops/cuda/decode.cuh"
 #include "ops/cuda/launch.h"
+#include "ops/cuda/overlap.cuh"
 #include "ops/cuda/rows.cuh"
 
 // A block a sequence: the walk is a chain. Of one step the candidates are dealt out to the warps.
@@ -70,6 +71,7 @@ __device__ int32_t choose(const Walk& walk, int64_t j, const float* scores) {
 }
 
 __global__ void candidate_walk_kernel(Walk walk) {
+  begin_in_chain();
   extern __shared__ float shared[];
   __shared__ int32_t chosen;
   float* edge = shared;
@@ -110,7 +112,7 @@ void candidate_walk(Context& context, const CandidateWalkArgs& args) {
                   .k = static_cast<int>(args.unary.dim(1)),
                   .rank = static_cast<int>(args.edge.dim(1))};
   const size_t shared = static_cast<size_t>(walk.rank + walk.k) * sizeof(float);
-  launch(context, "candidate_walk", {static_cast<unsigned>(args.num_sequences), kWarps * 32, shared},
+  launch(context, "candidate_walk", in_chain(static_cast<unsigned>(args.num_sequences), kWarps * 32, shared),
          candidate_walk_kernel, walk);
 }
 

@@ -1,4 +1,5 @@
 #include "ops/cuda/launch.h"
+#include "ops/cuda/overlap.cuh"
 #include "ops/cuda/rows.cuh"
 #include "ops/grouped_conv.h"
 
@@ -23,6 +24,7 @@ struct Conv {
 };
 
 __global__ void grouped_conv_kernel(Conv conv, BatchView batch) {
+  begin_in_chain();
   const int64_t row = blockIdx.y;
   const int32_t sequence = sequence_of_row(batch, static_cast<int32_t>(row));
   if (sequence < 0) return;
@@ -45,7 +47,7 @@ void grouped_conv(Context& context, const GroupedConvArgs& args) {
                   args.base.f32(), args.base.row_stride, args.dynamic.f32(), args.dynamic.row_stride,
                   args.x.dim(1),   args.base.dim(0),     args.group_size};
   launch(context, "grouped_conv",
-         {{blocks_for(conv.channels, kThreads), static_cast<unsigned>(args.batch.num_rows)}, kThreads},
+         in_chain({blocks_for(conv.channels, kThreads), static_cast<unsigned>(args.batch.num_rows)}, kThreads),
          grouped_conv_kernel, conv, args.batch);
 }
 

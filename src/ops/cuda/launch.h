@@ -24,6 +24,11 @@ struct LaunchShape {
   bool overlaps = false;
 };
 
+// A kernel of a pass overlaps with its neighbours, and has its memory divided as they have.
+inline LaunchShape in_chain(dim3 grid, dim3 block, size_t shared_bytes = 0) {
+  return {.grid = grid, .block = block, .shared_bytes = shared_bytes, .prefers_shared = true, .overlaps = true};
+}
+
 // A failed launch is an error of the next CudaDevice::synchronize(), by the name `what`, a literal. An empty grid
 // launches nothing.
 template <class... Params, class... Args>

@@ -21,7 +21,7 @@ void launch_stream_fp4(Context& context, const char* what, const StreamCall& cal
 namespace {
 
 __global__ void best_part_kernel(int32_t* ids, const BestKey* parts) {
-  wait_for_predecessor();
+  begin_in_chain();
   const BestKey key = best_of_block(parts[int64_t{blockIdx.x} * kBestParts + threadIdx.x]);
   if (threadIdx.x == 0) ids[blockIdx.x] = choice_of(key);
 }
@@ -48,16 +48,19 @@ void for_row_groups(int64_t rows, Launch launch) {
 
 StreamCall stream_call(StreamOutput output, const ConstTensorView& x, int64_t first_row, int64_t rows) {
   StreamCall call;
-  call.x = x.row(first_row);
+  call.x = x.row_address(first_row);
   call.x_stride = x.row_stride;
+  call.x_is_bf16 = x.dtype == DType::bf16;
+  CHECK(!call.x_is_bf16 || (is_aligned(call.x) && (rows <= 1 || x.row_stride % 8 == 0)));
   call.rows = static_cast<int32_t>(rows);
   call.output = output;
   return call;
 }
 
 void set_out(StreamCall& call, const TensorView& out, int64_t first_row, int64_t first_column) {
-  call.out = out.row(first_row) + first_column;
+  call.out = columns_of(rows_of(out, first_row, call.rows), first_column, 0).data;
   call.out_stride = out.row_stride;
+  call.out_is_bf16 = out.dtype == DType::bf16;
 }
 
 // The first weights that one call takes: alike ones for the stream kernel, or a single one.
@@ -101,8 +104,7 @@ void launch_stream(Context& context, const char* what, const StreamCall& call) {
 }
 
 void best_of_parts(Context& context, int32_t* ids, const BestKey* keys, int64_t rows) {
-  launch(context, "linear_argmax", {.grid = static_cast<unsigned>(rows), .block = kBestParts, .overlaps = true},
-         best_part_kernel, ids, keys);
+  launch(context, "linear_argmax", in_chain(static_cast<unsigned>(rows), kBestParts), best_part_kernel, ids, keys);
 }
 
 void linear(Context& context, const LinearArgs& args) {

@@ -1,8 +1,10 @@
 #include "ops/cuda/best_key.cuh"
 #include "ops/cuda/decode.cuh"
+#include "ops/cuda/element.cuh"
 #include "ops/cuda/elementwise.cuh"
 #include "ops/cuda/launch.h"
 #include "ops/cuda/linear_simple.h"
+#include "ops/cuda/overlap.cuh"
 
 namespace blockdraft::cu {
 
@@ -13,14 +15,15 @@ constexpr int kRowTile = 16;  // rows that share a decoded element
 
 // sums[i] = sum_k x[first_row + i, k] * W[n, k] in every lane: lane j takes k = j, j + 32, ... in sequence, then the
 // lanes are added in a tree. Rows beyond the last are zero.
-__device__ void dot_rows(float (&sums)[kRowTile], const WeightView& weight, int64_t n, const float* x, int64_t stride,
+template <class X>
+__device__ void dot_rows(float (&sums)[kRowTile], const WeightView& weight, int64_t n, const X* x, int64_t stride,
                          int64_t first_row, int64_t rows) {
   for (float& sum : sums) sum = 0.0f;
   for (int64_t k = threadIdx.x % 32; k < weight.in_features; k += 32) {
     const float element = element_before_row_scale(weight, n, k);
 #pragma unroll
     for (int i = 0; i < kRowTile; ++i) {
-      if (first_row + i < rows) sums[i] = fmaf(x[(first_row + i) * stride + k], element, sums[i]);
+      if (first_row + i < rows) sums[i] = fmaf(as_float(x[(first_row + i) * stride + k]), element, sums[i]);
     }
   }
   const float scale = row_scale(weight, n);
@@ -33,8 +36,10 @@ __device__ void dot_rows(float (&sums)[kRowTile], const WeightView& weight, int6
 
 __device__ int64_t feature_of_warp() { return int64_t{blockIdx.x} * kWarps + threadIdx.x / 32; }
 
-__global__ void linear_kernel(WeightView weight, float* out, int64_t out_stride, const float* x, int64_t x_stride,
+template <class X>
+__global__ void linear_kernel(WeightView weight, float* out, int64_t out_stride, const X* x, int64_t x_stride,
                               int64_t rows, bool accumulate) {
+  begin_in_chain();
   const int64_t n = feature_of_warp();
   if (n >= weight.out_features) return;
   for (int64_t first = 0; first < rows; first += kRowTile) {
@@ -50,8 +55,10 @@ __global__ void linear_kernel(WeightView weight, float* out, int64_t out_stride,
   }
 }
 
-__global__ void linear_silu_mul_kernel(WeightView gate, WeightView up, float* out, int64_t out_stride, const float* x,
+template <class Out, class X>
+__global__ void linear_silu_mul_kernel(WeightView gate, WeightView up, Out* out, int64_t out_stride, const X* x,
                                        int64_t x_stride, int64_t rows) {
+  begin_in_chain();
   const int64_t n = feature_of_warp();
   if (n >= gate.out_features) return;
   for (int64_t first = 0; first < rows; first += kRowTile) {
@@ -62,14 +69,16 @@ __global__ void linear_silu_mul_kernel(WeightView gate, WeightView up, float* ou
     if (threadIdx.x % 32 != 0) continue;
 #pragma unroll
     for (int i = 0; i < kRowTile; ++i) {
-      if (first + i < rows) out[(first + i) * out_stride + n] = silu_mul(gates[i], ups[i]);
+      if (first + i < rows) store(out + (first + i) * out_stride + n, silu_mul(gates[i], ups[i]));
     }
   }
 }
 
 // parts[r * gridDim.x + block] = the best of the features that the block has gone through.
-__global__ void best_feature_kernel(WeightView weight, BestKey* parts, const float* x, int64_t x_stride, int64_t rows,
+template <class X>
+__global__ void best_feature_kernel(WeightView weight, BestKey* parts, const X* x, int64_t x_stride, int64_t rows,
                                     int64_t num_choices, float multiplier, float softcap) {
+  begin_in_chain();
   __shared__ BestKey keys[kWarps][kRowTile];
   const int warp = static_cast<int>(threadIdx.x) / 32;
   for (int64_t first = 0; first < rows; first += kRowTile) {
@@ -97,26 +106,49 @@ __global__ void best_feature_kernel(WeightView weight, BestKey* parts, const flo
   }
 }
 
+// launch(data) with the elements' own type, float or BF16.
+template <class Launch>
+void with_elements(const ConstTensorView& view, const Launch& launch) {
+  if (view.dtype == DType::bf16) return launch(static_cast<const uint16_t*>(view.data));
+  launch(view.f32());
+}
+template <class Launch>
+void with_elements(const TensorView& view, const Launch& launch) {
+  if (view.dtype == DType::bf16) return launch(static_cast<uint16_t*>(view.data));
+  launch(view.f32());
+}
+
+LaunchShape shape_for(const WeightView& weight) {
+  return in_chain(blocks_for(weight.out_features, kWarps), kWarps * 32);
+}
+
 }  // namespace
 
 void linear_simple(Context& context, const LinearArgs& args) {
   int64_t column = 0;
   for (const WeightView& weight : args.weights) {
-    launch(context, "linear", {blocks_for(weight.out_features, kWarps), kWarps * 32}, linear_kernel, weight,
-           args.out.f32() + column, args.out.row_stride, args.x.f32(), args.x.row_stride, args.x.dim(0),
-           args.accumulate);
+    with_elements(args.x, [&]<class X>(const X* x) {
+      launch(context, "linear", shape_for(weight), linear_kernel<X>, weight, args.out.f32() + column,
+             args.out.row_stride, x, args.x.row_stride, args.x.dim(0), args.accumulate);
+    });
     column += weight.out_features;
   }
 }
 
 void linear_silu_mul_simple(Context& context, const LinearSiluMulArgs& args) {
-  launch(context, "linear_silu_mul", {blocks_for(args.gate.out_features, kWarps), kWarps * 32}, linear_silu_mul_kernel,
-         args.gate, args.up, args.out.f32(), args.out.row_stride, args.x.f32(), args.x.row_stride, args.x.dim(0));
+  with_elements(args.x, [&]<class X>(const X* x) {
+    with_elements(args.out, [&]<class Out>(Out* out) {
+      launch(context, "linear_silu_mul", shape_for(args.gate), linear_silu_mul_kernel<Out, X>, args.gate, args.up, out,
+             args.out.row_stride, x, args.x.row_stride, args.x.dim(0));
+    });
+  });
 }
 
 void best_features_simple(Context& context, BestKey* keys, const LinearArgmaxArgs& args) {
-  launch(context, "linear_argmax", {kBestParts, kWarps * 32}, best_feature_kernel, args.weight, keys, args.x.f32(),
-         args.x.row_stride, args.x.dim(0), args.num_choices, args.multiplier, args.softcap);
+  with_elements(args.x, [&]<class X>(const X* x) {
+    launch(context, "linear_argmax", in_chain(kBestParts, kWarps * 32), best_feature_kernel<X>, args.weight, keys, x,
+           args.x.row_stride, args.x.dim(0), args.num_choices, args.multiplier, args.softcap);
+  });
 }
 
 }  // namespace blockdraft::cu

@@ -1,5 +1,5 @@
 // The products by their definition, for every card and every type and shape of weight: a warp a feature, float32
-// throughout, x not rounded. Slow, and right. Codes are aligned to their own size.
+// throughout, x not rounded if it is float32. Slow, and right. Codes are aligned to their own size.
 #pragma once
 
 #include "ops/cuda/linear_stream.h"

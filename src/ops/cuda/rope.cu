@@ -1,4 +1,5 @@
 #include "ops/cuda/launch.h"
+#include "ops/cuda/overlap.cuh"
 #include "ops/rope.h"
 
 namespace blockdraft::cu {
@@ -9,6 +10,7 @@ constexpr int kThreads = 128;
 
 __global__ void rope_table_kernel(float* table, int64_t stride, const int32_t* positions, const float* inv_freq,
                                   int64_t half, float attention_factor) {
+  begin_in_chain();
   const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= half) return;
   const int64_t r = blockIdx.y;
@@ -19,6 +21,7 @@ __global__ void rope_table_kernel(float* table, int64_t stride, const int32_t* p
 
 __global__ void rope_kernel(float* x, int64_t x_stride, const float* table, int64_t table_stride, int64_t half,
                             int64_t pairs) {
+  begin_in_chain();
   const int64_t pair = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (pair >= pairs) return;
   const int64_t r = blockIdx.y;
@@ -37,14 +40,14 @@ __global__ void rope_kernel(float* x, int64_t x_stride, const float* table, int6
 void rope_table(Context& context, TensorView table, const int32_t* positions, ConstTensorView inv_freq,
                 float attention_factor) {
   const int64_t half = inv_freq.dim(0);
-  launch(context, "rope_table", {{blocks_for(half, kThreads), static_cast<unsigned>(table.dim(0))}, kThreads},
+  launch(context, "rope_table", in_chain({blocks_for(half, kThreads), static_cast<unsigned>(table.dim(0))}, kThreads),
          rope_table_kernel, table.f32(), table.row_stride, positions, inv_freq.f32(), half, attention_factor);
 }
 
 void rope(Context& context, TensorView x, ConstTensorView table) {
   const int64_t pairs = x.dim(1) / 2;
-  launch(context, "rope", {{blocks_for(pairs, kThreads), static_cast<unsigned>(x.dim(0))}, kThreads}, rope_kernel,
-         x.f32(), x.row_stride, table.f32(), table.row_stride, table.dim(1) / 2, pairs);
+  launch(context, "rope", in_chain({blocks_for(pairs, kThreads), static_cast<unsigned>(x.dim(0))}, kThreads),
+         rope_kernel, x.f32(), x.row_stride, table.f32(), table.row_stride, table.dim(1) / 2, pairs);
 }
 
 }  // namespace blockdraft::cu

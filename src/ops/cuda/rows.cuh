@@ -20,6 +20,15 @@ __device__ inline int32_t sequence_of_row(const BatchView& batch, int32_t row) {
   return found;
 }
 
+// The same for a warp by itself: in every lane, as often as one likes.
+__device__ inline int32_t sequence_of_row_by_warp(const BatchView& batch, int32_t row) {
+  int32_t found = -1;
+  for (int32_t s = static_cast<int32_t>(threadIdx.x) % 32; s < batch.num_sequences; s += 32) {
+    if (batch.first_row[s] <= row && row < batch.first_row[s + 1]) found = s;
+  }
+  return __reduce_max_sync(~0u, found);
+}
+
 // The lanes' values added in a tree that depends on nothing; the same bits in every lane.
 __device__ inline float sum_of_warp(float value) {
   for (int distance = 16; distance > 0; distance /= 2) value += __shfl_xor_sync(~0u, value, distance);

@@ -2,6 +2,7 @@
 
 #include "ops/argmax.h"
 #include "ops/cuda/launch.h"
+#include "ops/cuda/overlap.cuh"
 #include "ops/cuda/score_filter.cuh"
 #include "ops/sample.h"
 
@@ -14,6 +15,7 @@ constexpr int64_t kMostParts = 64;          // of a row, a block each
 constexpr int64_t kMinPart = 4 * kThreads;  // choices
 
 __global__ void divide_kernel(float* scores, int64_t stride, int64_t count, const RowSampling* rows) {
+  begin_in_chain();
   const float temperature = rows[blockIdx.y].temperature;
   const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (temperature > 0.0f && i < count) scores[blockIdx.y * stride + i] /= temperature;
@@ -21,6 +23,7 @@ __global__ void divide_kernel(float* scores, int64_t stride, int64_t count, cons
 
 // A block a row, which ends at once where no filter is on.
 __global__ void filter_kernel(float* scores, int64_t stride, int64_t count, const RowSampling* rows) {
+  begin_in_chain();
   const RowSampling& sampling = rows[blockIdx.x];
   const bool by_count = sampling.top_k > 0 && sampling.top_k < count;
   const bool by_sum = sampling.top_p < 1.0f;
@@ -67,6 +70,7 @@ __device__ void offer(Draw& best, float score, int64_t i, GumbelNoise& noise, co
 // Four neighbours at a time, whose numbers come from the same random words.
 __global__ void draw_kernel(Draw* parts, const float* scores, int64_t stride, int64_t count, const RowSampling* rows,
                             const int32_t* target_ids) {
+  begin_in_chain();
   __shared__ Draw warps[kThreads / 32];
   const float* row = scores + blockIdx.y * stride;
   if (rows[blockIdx.y].temperature <= 0.0f) return;
@@ -85,6 +89,7 @@ __global__ void draw_kernel(Draw* parts, const float* scores, int64_t stride, in
 }
 
 __global__ void choose_kernel(int32_t* ids, const Draw* parts, int num_parts, const RowSampling* rows) {
+  begin_in_chain();
   if (rows[blockIdx.x].temperature <= 0.0f) return;
   Draw best = no_draw();
   for (int i = static_cast<int>(threadIdx.x); i < num_parts; i += 32) {
@@ -96,6 +101,7 @@ __global__ void choose_kernel(int32_t* ids, const Draw* parts, int num_parts, co
 
 __global__ void candidate_noise_kernel(float* noise, int64_t stride, const int32_t* candidates, int k,
                                        const RowSampling* rows) {
+  begin_in_chain();
   const int64_t row = blockIdx.x;
   const RowSampling& sampling = rows[row];
   const int32_t* ids = candidates + row * k;
@@ -110,10 +116,10 @@ __global__ void candidate_noise_kernel(float* noise, int64_t stride, const int32
 
 void to_scores(Context& context, TensorView logits, int64_t num_choices, const RowSampling* rows) {
   const auto num_rows = static_cast<unsigned>(logits.dim(0));
-  launch(context, "to_scores", {{blocks_for(num_choices, kThreads), num_rows}, kThreads}, divide_kernel, logits.f32(),
-         logits.row_stride, num_choices, rows);
-  launch(context, "to_scores", {num_rows, kFilterThreads}, filter_kernel, logits.f32(), logits.row_stride, num_choices,
-         rows);
+  launch(context, "to_scores", in_chain({blocks_for(num_choices, kThreads), num_rows}, kThreads), divide_kernel,
+         logits.f32(), logits.row_stride, num_choices, rows);
+  launch(context, "to_scores", in_chain(num_rows, kFilterThreads), filter_kernel, logits.f32(), logits.row_stride,
+         num_choices, rows);
 }
 
 void sample(Context& context, int32_t* ids, ConstTensorView scores, int64_t num_choices, const RowSampling* rows,
@@ -124,17 +130,17 @@ void sample(Context& context, int32_t* ids, ConstTensorView scores, int64_t num_
   const int64_t num_parts = std::clamp<int64_t>(num_choices / kMinPart, 1, kMostParts);
   static_assert(sizeof(Draw) == 16);
   auto* parts = reinterpret_cast<Draw*>(context.arena->take_i32(4 * num_rows * num_parts));
-  launch(context, "sample", {{static_cast<unsigned>(num_parts), static_cast<unsigned>(num_rows)}, kThreads},
+  launch(context, "sample", in_chain({static_cast<unsigned>(num_parts), static_cast<unsigned>(num_rows)}, kThreads),
          draw_kernel, parts, scores.f32(), scores.row_stride, num_choices, rows, target_ids);
-  launch(context, "sample", {static_cast<unsigned>(num_rows), 32}, choose_kernel, ids, static_cast<const Draw*>(parts),
-         static_cast<int>(num_parts), rows);
+  launch(context, "sample", in_chain(static_cast<unsigned>(num_rows), 32), choose_kernel, ids,
+         static_cast<const Draw*>(parts), static_cast<int>(num_parts), rows);
 }
 
 size_t sample_scratch_bytes(int64_t rows) { return arena_bytes_f32(4 * rows * kMostParts); }
 
 void candidate_noise(Context& context, TensorView noise, const int32_t* candidates, const RowSampling* rows) {
-  launch(context, "candidate_noise", {static_cast<unsigned>(noise.dim(0)), 64}, candidate_noise_kernel, noise.f32(),
-         noise.row_stride, candidates, static_cast<int>(noise.dim(1)), rows);
+  launch(context, "candidate_noise", in_chain(static_cast<unsigned>(noise.dim(0)), 64), candidate_noise_kernel,
+         noise.f32(), noise.row_stride, candidates, static_cast<int>(noise.dim(1)), rows);
 }
 
 }  // namespace blockdraft::cu

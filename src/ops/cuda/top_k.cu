@@ -2,6 +2,7 @@
 
 #include "ops/cuda/best_key.cuh"
 #include "ops/cuda/launch.h"
+#include "ops/cuda/overlap.cuh"
 #include "ops/cuda/support.h"
 #include "ops/top_k.h"
 
@@ -47,6 +48,7 @@ struct Round {
 };
 
 __global__ void round_kernel(Round round) {
+  begin_in_chain();
   __shared__ BestKey keys[kKeys];
   const int64_t row = blockIdx.y;
   const int64_t first = blockIdx.x * round.per_block;
@@ -64,6 +66,7 @@ __global__ void round_kernel(Round round) {
 
 __global__ void hand_out_kernel(int32_t* ids, float* values, int64_t values_stride, const BestKey* kept,
                                 const float* logits, int64_t stride, int k) {
+  begin_in_chain();
   const int64_t row = blockIdx.x;
   const bool has_nan = kept[row * k] == kNotANumberKey;
   for (int i = static_cast<int>(threadIdx.x); i < k; i += static_cast<int>(blockDim.x)) {
@@ -91,13 +94,13 @@ void top_k(Context& context, int32_t* ids, TensorView values, ConstTensorView lo
               kept,         static_cast<int>(k)};
   while (true) {
     const unsigned blocks = blocks_for(round.count, round.per_block);
-    launch(context, "top_k", {{blocks, static_cast<unsigned>(rows)}, kThreads}, round_kernel, round);
+    launch(context, "top_k", in_chain({blocks, static_cast<unsigned>(rows)}, kThreads), round_kernel, round);
     if (blocks == 1) break;
     std::swap(kept, next);
     round = {nullptr, 0, next, blocks * k, keys_per_block(k, false), kept, static_cast<int>(k)};
   }
-  launch(context, "top_k", {static_cast<unsigned>(rows), 128}, hand_out_kernel, ids, values.f32(), values.row_stride,
-         static_cast<const BestKey*>(kept), logits.f32(), logits.row_stride, static_cast<int>(k));
+  launch(context, "top_k", in_chain(static_cast<unsigned>(rows), 128), hand_out_kernel, ids, values.f32(),
+         values.row_stride, static_cast<const BestKey*>(kept), logits.f32(), logits.row_stride, static_cast<int>(k));
 }
 
 size_t top_k_scratch_bytes(int64_t rows, int64_t k, int64_t num_choices) {

@@ -424,6 +424,9 @@ TEST(LinearDeathTest, RefusesWhatCannotBe) {
   EXPECT_DEATH(linear(context, {.out = narrow.view(), .x = x.view(), .weights = {&weight.view(), 1}}), "columns");
   EXPECT_DEATH(linear_silu_mul(context, {.out = x.view(), .x = x.view(), .gate = weight.view(), .up = weight.view()}),
                "overlap");
+  TensorView bf16 = x.view();  // of a card only
+  bf16.dtype = DType::bf16;
+  EXPECT_DEATH(linear(context, {.out = out.view(), .x = bf16, .weights = {&weight.view(), 1}}), "is_activation_matrix");
 }
 
 }  // namespace

@@ -104,5 +104,15 @@ TEST(RmsNorm, GroupsAreNormedAsIfAlone) {
   }
 }
 
+TEST(RmsNormDeathTest, Bf16IsForCards) {
+  OpContext context;
+  const Matrix x(1, 64);
+  const Matrix weight(1, 64);
+  Matrix result(1, 64);
+  TensorView out = result.view();
+  out.dtype = DType::bf16;
+  EXPECT_DEATH(rms_norm(context, out, x.view(), vector_of(weight), 1e-6f), "is_activation_matrix");
+}
+
 }  // namespace
 }  // namespace blockdraft

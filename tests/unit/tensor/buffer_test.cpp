@@ -94,6 +94,14 @@ TEST(Arena, BytesForAPlanAreWhatTakingUses) {
   }
 }
 
+TEST(Arena, ElementsOfOtherTypesTakeTheirSize) {
+  Arena arena = make_arena(4096);
+  const TensorView view = arena.take(DType::bf16, {2, kUnit});
+  EXPECT_EQ(view.dtype, DType::bf16);
+  EXPECT_EQ(view.row_stride, kUnit);
+  EXPECT_EQ(arena.used_bytes(), Arena::kAlignment);
+}
+
 TEST(Arena, ToTheLastByte) {
   Arena arena = make_arena(2 * Arena::kAlignment);
   arena.take_f32({kUnit});

@@ -46,6 +46,20 @@ TEST_F(Views, EmptyRangesAreFine) {
   EXPECT_EQ(columns_of(whole, 6, 0).shape, (Shape{4, 0}));
 }
 
+TEST_F(Views, RowsAndColumnsOfOtherTypesLieByElementSize) {
+  const TensorView whole = contiguous_view(values_.data(), DType::bf16, {4, 12});
+  EXPECT_EQ(whole.row_stride, 12);
+  const auto offset = [&](const void* address) {
+    return static_cast<const std::byte*>(address) - reinterpret_cast<const std::byte*>(values_.data());
+  };
+  EXPECT_EQ(offset(whole.row_address(2)), 48);
+  EXPECT_EQ(offset(rows_of(whole, 3, 1).data), 72);
+  EXPECT_EQ(offset(rows_of(ConstTensorView(whole), 1, 2).row_address(1)), 48);
+  const TensorView columns = columns_of(whole, 5, 7);
+  EXPECT_EQ(offset(columns.row_address(1)), 34);
+  EXPECT_EQ(columns.dtype, DType::bf16);
+}
+
 TEST_F(Views, AViewReadsAsAConstView) {
   const TensorView view = columns_of(view_f32(values_.data(), {4, 6}), 1, 2);
   const ConstTensorView read = view;

@@ -32,8 +32,8 @@ Choices choose(const std::vector<VerifiedBlock>& blocks, const Rows& logits) {
   for (const auto& row : logits) hidden.insert(hidden.end(), row.begin(), row.end());
   const auto rows = static_cast<int64_t>(logits.size());
   Choices choices{std::vector<int32_t>(logits.size()), std::vector<int32_t>(blocks.size(), 9)};
-  EXPECT_TRUE(
-      chooser.choose(context, view_f32(hidden.data(), Shape{rows, kCount}), blocks, choices.ids, choices.accepted));
+  chooser.choose(context, view_f32(hidden.data(), Shape{rows, kCount}), blocks, choices.ids, choices.accepted);
+  EXPECT_TRUE(chooser.settle(blocks, choices.ids, choices.accepted));
   return choices;
 }
 
@@ -129,8 +129,8 @@ TEST(TokenChooser, RefusesWhatIsNoNumber) {
     const VerifiedBlock block{.sequence = &sequence};
     int32_t choice = 0;
     int32_t accepted = 0;
-    const Status status =
-        chooser.choose(context, view_f32(hidden.data(), Shape{1, kCount}), {&block, 1}, {&choice, 1}, {&accepted, 1});
+    chooser.choose(context, view_f32(hidden.data(), Shape{1, kCount}), {&block, 1}, {&choice, 1}, {&accepted, 1});
+    const Status status = chooser.settle({&block, 1}, {&choice, 1}, {&accepted, 1});
     ASSERT_FALSE(status);
     EXPECT_EQ(status.error().code, Code::numeric);
   }

@@ -14,14 +14,14 @@ std::vector<T> list(const T* values, int32_t count) {
 
 TEST(Batch, FlattensSequences) {
   Batch batch(5, 2, 3);
-  EXPECT_EQ(batch.view().num_rows, 0);
-  EXPECT_EQ(batch.view().num_sequences, 0);
+  EXPECT_EQ(batch.view({}).num_rows, 0);
+  EXPECT_EQ(batch.view({}).num_sequences, 0);
   const std::vector<int32_t> ids = {11, 12, 13};
   const std::vector<int32_t> first_table = {4, 5, -1};
   const std::vector<int32_t> second_table = {2, -1, -1};
   batch.add(20, 3, ids.data(), first_table.data());
   batch.add(7, 2, nullptr, second_table.data());
-  const BatchView view = batch.view();
+  const BatchView view = batch.view({});
   ASSERT_EQ(view.num_rows, 5);
   ASSERT_EQ(view.num_sequences, 2);
   EXPECT_EQ(list(view.token_ids, 5), (std::vector<int32_t>{11, 12, 13, 0, 0}));
@@ -37,12 +37,12 @@ TEST(Batch, StaysWhereItIs) {
   const std::vector<int32_t> ids = {1, 2, 3, 4};
   const int32_t page = 0;
   batch.add(0, 1, ids.data(), &page);
-  const BatchView before = batch.view();
+  const BatchView before = batch.view({});
   batch.clear();
-  EXPECT_EQ(batch.view().num_rows, 0);
+  EXPECT_EQ(batch.view({}).num_rows, 0);
   batch.add(0, 2, ids.data(), &page);
   batch.add(9, 2, ids.data(), &page);
-  const BatchView after = batch.view();
+  const BatchView after = batch.view({});
   EXPECT_EQ(before.token_ids, after.token_ids);
   EXPECT_EQ(before.positions, after.positions);
   EXPECT_EQ(before.first_row, after.first_row);

@@ -54,9 +54,9 @@ class LayerRunner {
       cache.reserve(0, first + rows);
       batch.clear();
       batch.add(static_cast<int32_t>(first), static_cast<int32_t>(rows), nullptr, cache.page_table(0));
-      rope_table(rope_context_, rope_rows.view(), batch.view().positions,
+      rope_table(rope_context_, rope_rows.view(), batch.view({}).positions,
                  view_f32(inv_freq_.data(), Shape{static_cast<int64_t>(inv_freq_.size())}), 1.0f);
-      const LayerInput input{config_, batch.view(), rope_rows.view()};
+      const LayerInput input{config_, batch.view({}), rope_rows.view()};
       OpContext context(2, decoder_layer_scratch_bytes(config_, 2, rows), isa_);  // exactly: running out ends the test
       decoder_layer(context, layer_, input, {}, cache.layer(0), rows_of(h.view(), first, rows));
       EXPECT_EQ(context->arena->used_bytes(), 0u);

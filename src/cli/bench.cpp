@@ -205,7 +205,7 @@ Result<int> run_bench(const BenchFlags& flags) {
   BLOCKDRAFT_ASSIGN(const BenchResult result, measure(engines, {prompts, requests}, flags));
   const MachineLimits limits =
       measure_limits(working_sets(result), result.info.threads, choose_cpu_isa(result.info.cpu_isa).value());
-  if (flags.common.json) write_json(json_bench(result, limits, flags.common.device));
+  if (flags.common.json) write_json(json_bench(result, limits, name_of(flags.common.device)));
   log_warnings(engines.drafted);
   write_human(flags.common.json, human_bench(result, limits));
   if (flags.diagnostics.stats) write_human(flags.common.json, acceptance_tables(result.drafted.back().acceptance));

@@ -222,9 +222,11 @@ class Check(Case):
         done = self.ok("check", *models, "--max-tokens", 1)
         self.assertIn("no draft was verified", done.stderr.decode())
 
-    def test_people_read_three_lines(self):
-        done = self.ok("check", *PAIR, "--prompt", "def main():", "--max-tokens", 24)
-        plain, drafted, verdict = done.stdout.decode().splitlines()
+    def test_people_read_four_lines(self):
+        done = self.ok("check", *PAIR, "--prompt", "def main():", "--max-tokens", 24, "--threads", 2,
+                       "--cpu-isa", "portable")
+        place, plain, drafted, verdict = done.stdout.decode().splitlines()
+        self.assertEqual(place, "on cpu, 2 threads, portable")
         self.assertRegex(plain, r"^plain +1\.00 tokens a target pass, [\d.]+ tokens/s, 1\.00x$")
         self.assertRegex(drafted, r"^drafted +[\d.]+ tokens a target pass, [\d.]+ tokens/s, [\d.]+x$")
         self.assertEqual(verdict, "equal: 24 tokens of 1 prompts, 0 mismatches")
@@ -233,9 +235,9 @@ class Check(Case):
     def test_stats_add_tables(self):
         done = self.ok("check", *PAIR, "--prompt", "def main():", "--max-tokens", 24, "--stats", "--verbose")
         lines = done.stdout.decode().splitlines()
-        self.assertRegex(lines[3], r"^draft +verified +accepted +share +where it was reached$")
-        self.assertEqual([line.split()[0] for line in lines[4:11]], list("1234567"))
-        self.assertRegex(lines[11], r"^anchor at +passes +tokens a pass$")
+        self.assertRegex(lines[4], r"^draft +verified +accepted +share +where it was reached$")
+        self.assertEqual([line.split()[0] for line in lines[5:12]], list("1234567"))
+        self.assertRegex(lines[12], r"^anchor at +passes +tokens a pass$")
         self.assertEqual(len(done.stderr.decode().splitlines()), 5)
 
 

@@ -18,7 +18,7 @@ COMMANDS = ["generate", "check", "bench", "inspect", "tokenize"]
 CHECK_KEYS = {"prompts", "tokens", "mismatches", "first_divergence", "acceptance_length", "acceptance_length_all",
               "acceptance_by_position", "acceptance_by_depth", "plain_tokens_per_s", "drafted_tokens_per_s", "speedup"}
 BENCH_KEYS = {"context_us", "propose_us", "verify_us", "accept_us", "decode_us", "propose_bytes", "verify_bytes",
-              "read_gb_per_s", "peak_gflops", "device", "threads", "runs"}
+              "read_gb_per_s", "peak_gflops", "device", "device_name", "threads", "runs"}
 GENERATE_KEYS = {"id", "text", "ids", "finish_reason", "prompt_tokens", "completion_tokens", "cycles",
                  "acceptance_length", "acceptance_length_all", "acceptance_by_position", "acceptance_by_depth",
                  "tokens_per_s", "first_token_s", "total_s", "memory"}
@@ -312,7 +312,9 @@ class Bench(Case):
         (found,) = objects(done.stdout)
         self.assertLessEqual(BENCH_KEYS, set(found))
         self.assertEqual([entry["width"] for entry in found["runs"]], [2, 7])
-        self.assertEqual((found["device"], found["threads"], found["tokens"]), ("cpu", 2, 24))
+        self.assertEqual((found["device"], found["device_name"], found["threads"], found["tokens"]),
+                         ("cpu", "cpu", 2, 24))
+        self.assertRegex(done.stderr.decode().splitlines()[0], r" on cpu, 2 threads, \w+; 1 prompts, 24 tokens")
         for key in ["context_us", "propose_us", "verify_us", "decode_us", "read_gb_per_s", "peak_gflops"]:
             self.assertGreater(found[key], 0, key)
         # What a pass reads lies between the target's linear weights and all that is in its files.
@@ -321,6 +323,8 @@ class Bench(Case):
         for entry in found["runs"]:
             self.assertIn(entry["limit"], ["arithmetic", "memory"])
             self.assertGreater(entry["floor_percent"], 0)
+            self.assertIsNone(entry["rest_us"], "of a card")
+            self.assertGreater(entry["cycle_us"], entry["verify_us"])
         self.assertIn(b"is limited by", done.stderr)
 
     def test_the_default_widths_are_those_that_the_acceptance_allows(self):

@@ -281,11 +281,14 @@ def machine(bench, flags):
             f"end {os.getloadavg()[0]:.1f}")
 
 
-def markdown(rows, where):
-    heading = ("what", "goal", "measured", "roofline", "verdict")
+def table(heading, rows):
     lines = ["| " + " | ".join(heading) + " |", "|" + "---|" * len(heading)]
     lines += ["| " + " | ".join(cell.replace("|", "/") for cell in row) + " |" for row in rows]
-    return f"{where}\n\n" + "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n"
+
+
+def markdown(rows, where):
+    return f"{where}\n\n" + table(("what", "goal", "measured", "roofline", "verdict"), rows)
 
 
 def write(text):

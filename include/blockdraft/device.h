@@ -2,6 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "blockdraft/result.h"
 
 namespace blockdraft {
 
@@ -14,5 +19,20 @@ struct Device {
   static constexpr Device cuda(int32_t number) { return {Kind::cuda, number}; }
   friend constexpr bool operator==(const Device&, const Device&) = default;
 };
+
+std::string name_of(Device device);  // "cpu", "cuda:0"
+// "cpu", "cuda" (card 0) or "cuda:N"; nothing for another text. Whether there is such a card is not looked at.
+std::optional<Device> device_from_name(std::string_view name);
+
+struct ReadBandwidth {
+  double bytes_per_s = 0;
+  int64_t buffer_bytes = 0;  // read again and again
+};
+// How fast this card reads its memory, measured now: the best of several passes over 2 GiB, or over half
+// of what is free where that is less. Takes some milliseconds, and the card should have nothing else to do. May be
+// called on any thread.  Errors: invalid_argument for the CPU, whose bandwidth is a matter of threads; unsupported
+// where the card cannot be opened; out_of_memory where half of the free memory is not clearly more than the card's
+// caches.
+Result<ReadBandwidth> measure_read_bandwidth(Device device);
 
 }  // namespace blockdraft

@@ -8,6 +8,7 @@
 
 #include "api/drafter_layout.h"
 #include "api/limits.h"
+#include "api/open_device.h"
 #include "api/text_stream.h"
 #include "base/check_option.h"
 #include "base/error.h"
@@ -118,9 +119,11 @@ std::vector<MemoryPlanItem> memory_plan(const Models& models) {
   return plan;
 }
 
-EngineInfo describe(const Models& models, const EngineOptions& options, int64_t max_positions) {
+EngineInfo describe(const Models& models, const CudaDevice* card, const EngineOptions& options, int64_t max_positions) {
   const Target& target = *models.target;
   EngineInfo info{.target_kind = target.config().architecture,
+                  .device = options.device,
+                  .device_name = card == nullptr ? "cpu" : card->name(),
                   .threads = models.engine->num_threads(),
                   .cpu_isa = name_of(models.engine->isa()),
                   .max_sequences = options.max_sequences,
@@ -196,6 +199,7 @@ const char* name_of(FinishReason reason) {
 
 struct Engine::State {
   Tokenizer tokenizer;
+  std::shared_ptr<CudaDevice> card;  // null: the CPU. Before what computes on it, so that it dies after that
   Models models;
   EngineInfo info;
   CallTimes times;
@@ -245,11 +249,13 @@ Result<Engine> Engine::open(const EngineOptions& options) try {
   BLOCKDRAFT_ASSIGN(const CpuIsa isa, choose_cpu_isa(options.cpu_isa));
   BLOCKDRAFT_ASSIGN(const bool pin_threads, choose_thread_pinning());
   if (!options.dump.folder.empty() || !options.dump.cycles.empty()) BLOCKDRAFT_TRY(check_dump(options));
+  BLOCKDRAFT_ASSIGN(std::shared_ptr<CudaDevice> card, open_device(options.device));
   BLOCKDRAFT_ASSIGN(const TargetConfig config, read_target_config(options.target));
   BLOCKDRAFT_ASSIGN(const int64_t max_positions, resolve_positions(options.max_positions, config.transformer));
   BLOCKDRAFT_ASSIGN(Tokenizer tokenizer, open_tokenizer(options));
   BLOCKDRAFT_ASSIGN(Models models,
-                    open_models(config, {.target = options.target,
+                    open_models(config, {.device = card.get(),
+                                         .target = options.target,
                                          .drafter = options.drafter,
                                          .threads = options.threads,
                                          .isa = isa,
@@ -265,8 +271,9 @@ Result<Engine> Engine::open(const EngineOptions& options) try {
                                          .confidence_threshold = options.confidence_threshold}));
   if (!options.dump.folder.empty()) BLOCKDRAFT_TRY(start_dump(*models.engine, options.dump));
   if (!options.accept_pattern.empty()) models.engine->set_accept_pattern(AcceptPattern(options.accept_pattern));
-  EngineInfo info = describe(models, options, max_positions);
-  Engine engine(std::make_unique<State>(State{std::move(tokenizer), std::move(models), std::move(info), {}}));
+  EngineInfo info = describe(models, card.get(), options, max_positions);
+  Engine engine(
+      std::make_unique<State>(State{std::move(tokenizer), std::move(card), std::move(models), std::move(info), {}}));
   if (!options.drafter.empty() || options.draft_tokens != kTrainedWidth) {
     BLOCKDRAFT_TRY(engine.set_draft_tokens(options.draft_tokens));
   }

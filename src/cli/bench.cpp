@@ -31,14 +31,17 @@ accepted), propose (the drafter's pass), verify (the target's pass over anchor a
 loops given to all threads, each of which costs microseconds of waiting. A part's time is that of the cycles with its
 most common number of rows. Its floor is the larger of two times: moving its bytes (weights once, K/V of the context)
 at the bandwidth, and multiplying and adding (attention not counted) at the peak of the instructions for float weights;
-both are measured in this run with the same threads, the bandwidth over as many bytes as a whole cycle reads.
+both are measured in this run with the same threads, the bandwidth over as many bytes as a whole cycle reads. On a card
+(--device cuda) passes are timed by events of the card, "rest" is the time of a cycle less context, propose and verify,
+and floors are of the bytes alone, at the bandwidth of the card's memory.
 
-With --json: the figures of the widest run (context_us, propose_us, verify_us, accept_us, propose_bytes,
-verify_bytes, hand_offs, parts, acceptance_by_position, acceptance_by_depth, ...), decode_us, decode_hand_offs and
-plain_parts (prefill and decode of plain decoding), reads, peak_gflops, ready_ms, device, threads, cpu_isa,
-accept_pattern (null, or what was given: acceptance is then not real), and runs: one entry for each number of drafts
-(width: it, or "auto"). A part: part, rows, us, bytes, flops, gb_per_s, gflops, read_percent, floor_us, times_floor,
-floor_percent, limit. What has the name of a part in front (verify_us) is in parts, too.
+With --json: the figures of the widest run (context_us, propose_us, verify_us, accept_us, rest_us (of a card, else null),
+cycle_us, propose_bytes, verify_bytes, hand_offs, parts, acceptance_by_position, acceptance_by_depth, ...), decode_us,
+decode_cycle_us, decode_hand_offs and plain_parts (prefill and decode of plain decoding), reads, peak_gflops (null on a
+card), ready_ms, device, device_name, threads, cpu_isa, accept_pattern (null, or what was given: acceptance is then not
+real), and runs: one entry for each number of drafts (width: it, or "auto"). A part: part, rows, us, bytes, flops,
+gb_per_s, gflops, read_percent, floor_us, times_floor, floor_percent, limit. What has the name of a part in front
+(verify_us) is in parts, too.
 
 Example:
   blockdraft bench --target demo/pycode-14m --drafter demo/pycode-14m-dflash --prompts demo/prompts.jsonl \
@@ -203,9 +206,8 @@ Result<int> run_bench(const BenchFlags& flags) {
   BLOCKDRAFT_ASSIGN(Engines engines, open_engines(flags));
   const std::vector<Request> requests = requests_of(prompts, flags, engines.drafted.info());
   BLOCKDRAFT_ASSIGN(const BenchResult result, measure(engines, {prompts, requests}, flags));
-  const MachineLimits limits =
-      measure_limits(working_sets(result), result.info.threads, choose_cpu_isa(result.info.cpu_isa).value());
-  if (flags.common.json) write_json(json_bench(result, limits, flags.common.device));
+  BLOCKDRAFT_ASSIGN(const MachineLimits limits, measure_limits(working_sets(result), result.info));
+  if (flags.common.json) write_json(json_bench(result, limits));
   log_warnings(engines.drafted);
   write_human(flags.common.json, human_bench(result, limits));
   if (flags.diagnostics.stats) write_human(flags.common.json, acceptance_tables(result.drafted.back().acceptance));

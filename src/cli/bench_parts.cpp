@@ -165,8 +165,8 @@ double Part::read_percent(const MachineLimits& limits) const {
 }
 
 PassFloor Part::floor(const MachineLimits& limits) const {
-  return {static_cast<double>(bytes) / limits.read_of(cycle_bytes).bytes_per_s,
-          static_cast<double>(flops) / limits.flops_per_s};
+  const double memory_s = static_cast<double>(bytes) / limits.read_of(cycle_bytes).bytes_per_s;
+  return {memory_s, limits.flops_per_s ? static_cast<double>(flops) / *limits.flops_per_s : 0.0};
 }
 
 double Part::times_floor(const MachineLimits& limits) const {
@@ -196,6 +196,14 @@ std::vector<Part> drafted_parts(const EngineInfo& info, int64_t sequences, const
 double median_accept_us(const PartSamples& samples) {
   std::vector<double> times;
   for (const CycleSample& cycle : samples.cycles) times.push_back(static_cast<double>(cycle.accept_us));
+  return median(times);
+}
+
+double median_cycle_us(const PartSamples& samples) {
+  std::vector<double> times;
+  for (const CycleSample& cycle : samples.cycles) {
+    times.push_back(static_cast<double>(cycle.context_us + cycle.propose_us + cycle.verify_us + cycle.accept_us));
+  }
   return median(times);
 }
 

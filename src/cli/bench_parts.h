@@ -61,6 +61,7 @@ struct Part {
 std::vector<Part> plain_parts(const EngineInfo& info, int64_t sequences, const PartSamples& samples);
 std::vector<Part> drafted_parts(const EngineInfo& info, int64_t sequences, const PartSamples& samples);
 double median_accept_us(const PartSamples& samples);
+double median_cycle_us(const PartSamples& samples);  // all four times of a cycle together
 
 const char* limit_name(const PassFloor& floor);  // "arithmetic" or "memory"
 

@@ -12,7 +12,7 @@ namespace {
 
 // Everything derived from the samples of a series.
 struct Figures {
-  double tokens_per_s = 0, ratio = 0, accept_us = 0;
+  double tokens_per_s = 0, ratio = 0, accept_us = 0, cycle_us = 0;
   std::vector<Part> parts;
 
   const Part& part(std::string_view name) const {
@@ -40,6 +40,7 @@ Figures figures_of(const BenchResult& result, const BenchSeries& series) {
   return {.tokens_per_s = median(series.tokens_per_s),
           .ratio = median_ratio(result.plain, series),
           .accept_us = median_accept_us(series.parts),
+          .cycle_us = median_cycle_us(series.parts),
           .parts = parts_of(result, series)};
 }
 
@@ -65,6 +66,11 @@ void add_part_rows(std::vector<TableRow>& rows, const BenchSeries& series, const
 
 std::string sentence(const Part& part, const MachineLimits& limits) {
   const PassFloor floor = part.floor(limits);
+  if (!limits.flops_per_s) {
+    return fmt::format("A pass of the target over {} {}: {} take {:.0f} us to read; the pass takes {:.0f} us.\n",
+                       part.rows, part.rows == 1 ? "row" : "rows", megabytes(part.bytes), floor.memory_s * 1e6,
+                       part.us);
+  }
   return fmt::format(
       "A pass of the target over {} {} is limited by {}: {:.1f} MFLOP take {:.0f} us at the peak, {} take {:.0f} us to "
       "read; the pass takes {:.0f} us.\n",
@@ -77,8 +83,18 @@ std::string limits_sentence(const MachineLimits& limits) {
   for (const ReadLimit& read : limits.reads) {
     text += fmt::format("{} at {:.1f} GB/s, ", megabytes(read.buffer_bytes), read.bytes_per_s * 1e-9);
   }
-  return text + fmt::format("multiplying and adding at {:.1f} GFLOP/s.\n", limits.flops_per_s * 1e-9);
+  if (limits.flops_per_s) {
+    return text + fmt::format("multiplying and adding at {:.1f} GFLOP/s.\n", *limits.flops_per_s * 1e-9);
+  }
+  text.resize(text.size() - 2);
+  return text +
+         ".\nArithmetic is not counted: floors are of the bytes alone, and too low for passes over more than 64 "
+         "rows.\n";
 }
+
+// There events of the card time the passes, and what is left of a cycle (the choice of tokens, copies, waiting, the
+// CPU's work) comes as the time of accepting.
+bool on_card(const EngineInfo& info) { return info.device.kind == Device::Kind::cuda; }
 
 Json json_parts(const Figures& figures, const MachineLimits& limits) {
   Json parts = Json::array();
@@ -102,6 +118,8 @@ Json json_run(const BenchSeries& series, const Figures& figures, const BenchResu
           {"propose_us", propose.us},
           {"verify_us", verify.us},
           {"accept_us", figures.accept_us},
+          {"rest_us", on_card(result.info) ? Json(figures.accept_us) : Json(nullptr)},
+          {"cycle_us", figures.cycle_us},
           {"hand_offs", series.parts.hand_offs_of_cycle()},
           {"propose_bytes", propose.bytes},
           {"verify_bytes", verify.bytes},
@@ -133,9 +151,9 @@ std::vector<int64_t> working_sets(const BenchResult& result) {
 
 std::string human_bench(const BenchResult& result, const MachineLimits& limits) {
   const EngineInfo& info = result.info;
-  std::vector<TableRow> rows = {
-      {"drafts", "tokens/s", "ratio", "tokens", "context", "propose", "verify", "accept", "hand-offs"},
-      {"", "", "", "/pass", "us", "us", "us", "us", "/cycle"}};
+  std::vector<TableRow> rows = {{"drafts", "tokens/s", "ratio", "tokens", "context", "propose", "verify",
+                                 on_card(info) ? "rest" : "accept", "hand-offs"},
+                                {"", "", "", "/pass", "us", "us", "us", "us", "/cycle"}};
   std::vector<TableRow> parts = part_heading();
   const auto add = [&](const BenchSeries& series) {
     const Figures figures = figures_of(result, series);
@@ -144,23 +162,24 @@ std::string human_bench(const BenchResult& result, const MachineLimits& limits) 
   };
   add(result.plain);
   for (const BenchSeries& series : result.drafted) add(series);
-  std::string text = fmt::format(
-      "{} with {} (trained for {} drafts), {} threads, {}, {} prompts, {} tokens; medians of {} "
-      "alternating rounds\n",
-      info.target_kind, info.drafter_kind, info.trained_width, info.threads, info.cpu_isa, result.prompts,
-      result.plain.tokens, result.rounds);
+  std::string text =
+      fmt::format("{} with {} (trained for {} drafts) on {}; {} prompts, {} tokens; medians of {} alternating rounds\n",
+                  info.target_kind, info.drafter_kind, info.trained_width, place_of(info), result.prompts,
+                  result.plain.tokens, result.rounds);
   if (!result.accept_pattern.empty()) {
     text += fmt::format("NOT REAL ACCEPTANCE: drafts are accepted with the chances {} of --accept-pattern.\n",
                         result.accept_pattern);
   }
   text += table(rows) + table(parts) + limits_sentence(limits);
+  if (on_card(info))
+    text += "The card times the passes; rest is the time of a cycle less context, propose and verify.\n";
   text += fmt::format("Ready {:.0f} ms after the start of the process.\n", result.ready_ms);
   const Figures plain = figures_of(result, result.plain);
   const Figures widest = figures_of(result, result.drafted.back());
   return text + sentence(plain.part("decode"), limits) + sentence(widest.part("verify"), limits);
 }
 
-Json json_bench(const BenchResult& result, const MachineLimits& limits, const std::string& device) {
+Json json_bench(const BenchResult& result, const MachineLimits& limits) {
   const Figures plain = figures_of(result, result.plain);
   const Part& decode = plain.part("decode");
   Json runs = Json::array();
@@ -175,6 +194,7 @@ Json json_bench(const BenchResult& result, const MachineLimits& limits, const st
   json["ready_ms"] = result.ready_ms;
   json["plain_parts"] = json_parts(plain, limits);
   json["decode_us"] = decode.us;
+  json["decode_cycle_us"] = plain.cycle_us;
   json["decode_hand_offs"] = result.plain.parts.hand_offs_of_cycle();
   json["decode_bytes"] = decode.bytes;
   json["decode_floor_us"] = decode.floor(limits).seconds() * 1e6;
@@ -183,8 +203,9 @@ Json json_bench(const BenchResult& result, const MachineLimits& limits, const st
   json["read_gb_per_s"] = limits.reads.front().bytes_per_s * 1e-9;
   json["read_buffer_bytes"] = limits.reads.front().buffer_bytes;
   json["reads"] = json_reads(limits);
-  json["peak_gflops"] = limits.flops_per_s * 1e-9;
-  json["device"] = device;
+  json["peak_gflops"] = limits.flops_per_s ? Json(*limits.flops_per_s * 1e-9) : Json(nullptr);
+  json["device"] = name_of(result.info.device);
+  json["device_name"] = result.info.device_name;
   json["threads"] = result.info.threads;
   json["cpu_isa"] = result.info.cpu_isa;
   json["runs"] = std::move(runs);

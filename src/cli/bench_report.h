@@ -43,6 +43,6 @@ struct BenchResult {
 std::vector<int64_t> working_sets(const BenchResult& result);
 
 std::string human_bench(const BenchResult& result, const MachineLimits& limits);
-Json json_bench(const BenchResult& result, const MachineLimits& limits, const std::string& device);
+Json json_bench(const BenchResult& result, const MachineLimits& limits);
 
 }  // namespace blockdraft

@@ -119,7 +119,7 @@ Result<int> run_check(const CheckFlags& flags) {
   if (totals.drafted_acceptance.drafted() == 0) log_warning("no draft was verified, so nothing tested the drafter");
   log_warnings(drafted);
   Json json = json_check(totals, drafted.tokenizer());
-  std::string human = human_check(totals, drafted.tokenizer());
+  std::string human = fmt::format("on {}\n", place_of(drafted.info())) + human_check(totals, drafted.tokenizer());
   if (flags.acceptance_theory) {
     BLOCKDRAFT_ASSIGN(const AcceptanceTheories theories, measure_acceptance(drafted, {prompts, requests}));
     json["acceptance_theory"] = json_acceptance(theories);

@@ -117,7 +117,10 @@ Status summarize(const DiagnosticFlags& flags, const EngineOptions& options, con
             ? fmt::format("; verified up to the first with confidence below {:g}", options.confidence_threshold)
             : "");
   }
-  text += fmt::format("kernels  cpu, {}; threads: {}\n", info.cpu_isa, info.threads);
+  text += info.device.kind == Device::Kind::cpu
+              ? fmt::format("kernels  cpu, {}; threads: {}\n", info.cpu_isa, info.threads)
+              : fmt::format("kernels  {}; of the CPU's part: {}; threads: {}\n", place_of(info), info.cpu_isa,
+                            info.threads);
   text += fmt::format("memory   {}; sequences at once: {}, positions of each: {}\n", memory_plan(info),
                       info.max_sequences, info.max_positions);
   write_error(text);

@@ -9,6 +9,8 @@
 
 #include <fmt/ranges.h>
 
+#include "blockdraft/device.h"
+
 namespace blockdraft {
 namespace {
 
@@ -82,6 +84,13 @@ CLI::Validator bias_check() {
   return validator([](const std::string& value) -> std::string {
     if (is_bias(value)) return {};
     return fmt::format("'{}' is not ID=BIAS, a token id and a number such as 50=-2.5", value);
+  });
+}
+
+CLI::Validator device_check() {
+  return validator([](const std::string& value) -> std::string {
+    if (device_from_name(value)) return {};
+    return fmt::format("'{}' is no device, expected cpu or cuda[:N]", value);
   });
 }
 

@@ -18,6 +18,7 @@ CLI::Validator at_least(int64_t min);
 CLI::Validator number_check();  // any number: the library knows the ranges
 CLI::Validator not_empty();
 CLI::Validator bias_check();  // ID=BIAS
+CLI::Validator device_check();
 CLI::Validator choice_check(std::vector<std::string> names);
 
 std::optional<int64_t> whole_number(std::string_view text);

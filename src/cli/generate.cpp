@@ -130,8 +130,8 @@ Json json_text(const NamedPrompt& prompt, const Generation& generation, const Sp
 void print_stats(const EngineInfo& info, const std::vector<Generation>& generations, const SpeedTotals& speed) {
   AcceptanceTotals acceptance(AcceptanceTotals::full_width(info));
   for (const Generation& generation : generations) acceptance.add(generation);
-  write_error(fmt::format("{} tokens in {:.3f} s: {:.1f} tokens/s with {} threads, the prompts' passes included\n",
-                          speed.tokens, speed.seconds, speed.tokens_per_s(), info.threads));
+  write_error(fmt::format("{} tokens in {:.3f} s: {:.1f} tokens/s on {}, the prompts' passes included\n", speed.tokens,
+                          speed.seconds, speed.tokens_per_s(), place_of(info)));
   if (info.draft_tokens > 0) {
     write_error(fmt::format("{} passes with up to {} drafts: {} tokens a pass{}; {} of {} drafts accepted\n",
                             acceptance.cycles(), info.draft_tokens, decimal(acceptance.length_all(), 2),

@@ -206,7 +206,7 @@ void print(const InspectFlags& flags, const std::vector<InspectedFolder>& folder
 }
 
 Result<int> run_inspect(const InspectFlags& flags) {
-  BLOCKDRAFT_TRY(apply(flags.common));
+  BLOCKDRAFT_TRY(apply_on_cpu(flags.common, "inspect"));
   BLOCKDRAFT_ASSIGN(const std::vector<InspectedFolder> folders, inspect_folders(flags));
   BLOCKDRAFT_ASSIGN(const std::vector<InspectedPair> pairs, inspect_pairs(flags, folders));
   print(flags, folders, pairs);

@@ -45,9 +45,12 @@ void add_drafter_flags(CLI::App& app, ModelFlags& flags) {
 }  // namespace
 
 void add_common_flags(CLI::App& app, CommonFlags& flags) {
-  app.add_option("--device", flags.device, "Where to compute: cpu (this build has no other)")
+  const auto set_device = [&flags](const std::string& name) { flags.device = *device_from_name(name); };
+  app.add_option_function<std::string>("--device", set_device,
+                                       "Where to compute: the CPU, or a CUDA card, the first one or number N")
       ->type_name("cpu|cuda[:N]")
-      ->capture_default_str()
+      ->default_str("cpu")
+      ->check(device_check())
       ->group(kCommon);
   app.add_option(
          "--threads", flags.threads,
@@ -178,19 +181,21 @@ Status apply(const CommonFlags& flags) {
   auto level = parse_log_level(flags.log_level);
   if (!level) return make_error(Code::invalid_argument, "--log-level: {}", level.error().message);
   log_to_stderr(*level);
-  if (flags.device == "cpu") return {};
-  const std::string_view device = flags.device;
-  const bool numbered = device.starts_with("cuda:") && range_check(0, kMaxWidth)(flags.device.substr(5)).empty();
-  if (device == "cuda" || numbered) {
-    return Error{Code::io_error, fmt::format("--device {}: this build has no CUDA backend, use --device cpu", device)};
-  }
-  return make_error(Code::invalid_argument, "--device: '{}' is no device, expected cpu or cuda[:N]", device);
+  return {};
+}
+
+Status apply_on_cpu(const CommonFlags& flags, const char* command) {
+  BLOCKDRAFT_TRY(apply(flags));
+  if (flags.device == Device::cpu()) return {};
+  return make_error(Code::invalid_argument, "--device is {}, expected cpu: {} works on the CPU alone",
+                    name_of(flags.device), command);
 }
 
 EngineOptions engine_options(const CommonFlags& common, const ModelFlags& models) {
   return {.target = models.target,
           .drafter = models.drafter,
           .draft_tokens = models.draft_tokens,
+          .device = common.device,
           .threads = common.threads,
           .cpu_isa = models.cpu_isa,
           .max_sequences = models.max_sequences,
@@ -203,6 +208,7 @@ EngineOptions engine_options(const CommonFlags& common, const ModelFlags& models
 
 EngineOptions without_drafter(const EngineOptions& options) {
   return {.target = options.target,
+          .device = options.device,
           .threads = options.threads,
           .cpu_isa = options.cpu_isa,
           .max_sequences = options.max_sequences,

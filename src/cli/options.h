@@ -20,7 +20,7 @@ inline constexpr int64_t kMaxWidth = 1024;  // the drafter's trained width is th
 
 // Of every command.
 struct CommonFlags {
-  std::string device = "cpu";
+  Device device;
   int32_t threads = 0;
   std::string log_level = "warning";
   bool json = false;
@@ -74,8 +74,10 @@ void add_draft_tokens_flag(CLI::App& app, ModelFlags& flags);
 void add_text_flags(CLI::App& app, TextFlags& flags);
 void add_sampling_flags(CLI::App& app, TextFlags& flags);  // part of add_text_flags
 
-// Applies the common flags: checks the device, starts logging.
+// Applies the common flags: starts logging.
 Status apply(const CommonFlags& flags);
+// The same for a command that computes nothing on a card. `command` names it.
+Status apply_on_cpu(const CommonFlags& flags, const char* command);
 
 EngineOptions engine_options(const CommonFlags& common, const ModelFlags& models);
 // The same for plain decoding.

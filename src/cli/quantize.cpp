@@ -32,7 +32,7 @@ struct QuantizeFlags {
 };
 
 Result<int> run_quantize(const QuantizeFlags& flags) {
-  BLOCKDRAFT_TRY(apply(flags.common));
+  BLOCKDRAFT_TRY(apply_on_cpu(flags.common, "quantize"));
   const auto format = quantized_format_from_name(flags.format);
   if (!format) {
     return make_error(Code::invalid_argument, "--format: '{}' is not known, expected fp8, nvfp4 or int8", flags.format);

@@ -148,6 +148,11 @@ Json json_plan(const std::vector<MemoryPlanItem>& plan) {
   return items;
 }
 
+std::string place_of(const EngineInfo& info) {
+  if (info.device.kind == Device::Kind::cuda) return fmt::format("{}, {}", name_of(info.device), info.device_name);
+  return fmt::format("cpu, {} thread{}, {}", info.threads, info.threads == 1 ? "" : "s", info.cpu_isa);
+}
+
 std::string memory_plan(const EngineInfo& info) {
   return fmt::format("weights {} mapped, beside them {}", megabytes(info.mapped_bytes), human_plan(info.memory_plan));
 }

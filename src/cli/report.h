@@ -63,6 +63,9 @@ class AcceptanceTotals {
 std::string acceptance_tables(const AcceptanceTotals& acceptance);
 Json json_by_depth(const AcceptanceTotals& acceptance);
 
+// Where it computes: "cpu, 2 threads, avx2", "cuda:0, NVIDIA H200".
+std::string place_of(const EngineInfo& info);
+
 // "weights 15.9 MB mapped, beside them 12.2 MB (target pages 10.1 MB, ...)"
 std::string memory_plan(const EngineInfo& info);
 

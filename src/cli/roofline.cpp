@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/cpu_isa.h"
+#include "base/error.h"
 #include "base/thread_pool.h"
 #include "base/timer.h"
 #include "cli/peak.h"
@@ -73,16 +75,7 @@ double measure_flops(ThreadPool& pool, CpuIsa isa) {
   return flops / seconds;
 }
 
-}  // namespace
-
-const ReadLimit& MachineLimits::read_of(int64_t bytes) const {
-  const auto distance = [bytes](const ReadLimit& read) {
-    return std::abs(std::log(static_cast<double>(bytes + 1) / static_cast<double>(read.buffer_bytes + 1)));
-  };
-  return *std::ranges::min_element(reads, {}, distance);
-}
-
-MachineLimits measure_limits(std::span<const int64_t> buffer_bytes, int32_t threads, CpuIsa isa) {
+MachineLimits limits_of_cpu(std::span<const int64_t> buffer_bytes, int32_t threads, CpuIsa isa) {
   ThreadPool pool(threads);
   MachineLimits limits;
   std::vector<int64_t> sizes(buffer_bytes.begin(), buffer_bytes.end());
@@ -93,6 +86,24 @@ MachineLimits measure_limits(std::span<const int64_t> buffer_bytes, int32_t thre
   }
   limits.flops_per_s = measure_flops(pool, isa);
   return limits;
+}
+
+}  // namespace
+
+const ReadLimit& MachineLimits::read_of(int64_t bytes) const {
+  const auto distance = [bytes](const ReadLimit& read) {
+    return std::abs(std::log(static_cast<double>(bytes + 1) / static_cast<double>(read.buffer_bytes + 1)));
+  };
+  return *std::ranges::min_element(reads, {}, distance);
+}
+
+Result<MachineLimits> measure_limits(std::span<const int64_t> buffer_bytes, const EngineInfo& info) {
+  if (info.device.kind == Device::Kind::cpu) {
+    BLOCKDRAFT_ASSIGN(const CpuIsa isa, choose_cpu_isa(info.cpu_isa));
+    return limits_of_cpu(buffer_bytes, info.threads, isa);
+  }
+  BLOCKDRAFT_ASSIGN(const ReadBandwidth read, measure_read_bandwidth(info.device));
+  return MachineLimits{.reads = {{read.buffer_bytes, read.bytes_per_s}}, .flops_per_s = std::nullopt};
 }
 
 }  // namespace blockdraft

@@ -1,11 +1,13 @@
-// What this machine can do at most, measured now and with the threads that compute: the floors of a pass.
+// What the device of an engine can do at most, measured now: the floors of a pass.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
-#include "base/cpu_isa.h"
+#include "blockdraft/engine.h"
+#include "blockdraft/result.h"
 
 namespace blockdraft {
 
@@ -15,18 +17,19 @@ struct ReadLimit {
 };
 
 struct MachineLimits {
-  std::vector<ReadLimit> reads;  // by rising buffer; one at least
-  double flops_per_s = 0;
+  std::vector<ReadLimit> reads;       // by rising buffer; one at least
+  std::optional<double> flops_per_s;  // nothing: arithmetic is not counted, as on a card
 
   // Of the buffer whose size is nearest, as a ratio, to what is read over and over: a model that fits into a cache is
   // measured against that cache.
   const ReadLimit& read_of(int64_t bytes) const;
 };
 
-// Reads buffers of these sizes (those within 1/8 of a smaller one are left out), the best of several times each.
-// Multiplies and adds with the instructions of the kernels for `isa` (cli/peak.h). threads 0: as in base/thread_pool.h.
-// Takes about half a second.
-MachineLimits measure_limits(std::span<const int64_t> buffer_bytes, int32_t threads, CpuIsa isa);
+// On the CPU with the engine's threads: reads buffers of these sizes (those within 1/8 of a smaller one are left out),
+// the best of several times each, and multiplies and adds with the instructions of the kernels for the engine's
+// instruction set (cli/peak.h). Takes about half a second.
+// On a card: reads its memory (measure_read_bandwidth, whose errors are those of this), whatever the sizes.
+Result<MachineLimits> measure_limits(std::span<const int64_t> buffer_bytes, const EngineInfo& info);
 
 // Seconds that a pass needs at least: max(bytes / bandwidth, flops / peak).
 struct PassFloor {

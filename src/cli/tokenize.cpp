@@ -97,7 +97,7 @@ Result<int> encode_text(const TokenizeFlags& flags, const Tokenizer& tokenizer) 
 }
 
 Result<int> run_tokenize(const TokenizeFlags& flags) {
-  BLOCKDRAFT_TRY(apply(flags.common));
+  BLOCKDRAFT_TRY(apply_on_cpu(flags.common, "tokenize"));
   BLOCKDRAFT_ASSIGN(const Tokenizer tokenizer, Tokenizer::open(flags.models.target));
   return flags.decode ? decode_ids(flags, tokenizer) : encode_text(flags, tokenizer);
 }

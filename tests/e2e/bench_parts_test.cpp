@@ -1,6 +1,7 @@
 #include "cli/bench_parts.h"
 
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -70,6 +71,7 @@ TEST(Parts, TakeTheCyclesOfTheMostCommonRows) {
   EXPECT_DOUBLE_EQ(context.us, 11);
   for (const Part& part : parts) EXPECT_EQ(part.cycle_bytes, verify.bytes + propose.bytes + context.bytes);
   EXPECT_DOUBLE_EQ(median_accept_us(one_text()), 2);
+  EXPECT_DOUBLE_EQ(median_cycle_us(one_text()), 26) << "of 35, 72, 16 and 17";
   EXPECT_DOUBLE_EQ(one_text().hand_offs_of_cycle(), 20);
 }
 
@@ -113,6 +115,13 @@ TEST(Parts, FloorIsTheLargerOfTwoTimes) {
   EXPECT_DOUBLE_EQ(part.times_floor(limits), 1);
   EXPECT_TRUE(part.floor(limits).arithmetic_bound());
   EXPECT_EQ(json_part(part, limits)["limit"], "arithmetic");
+}
+
+TEST(Parts, WithoutAPeakBytesAloneAreTheFloor) {
+  const MachineLimits card{.reads = {{1000, 1e9}}, .flops_per_s = std::nullopt};
+  const Part part{.name = "verify", .rows = 64, .us = 8, .bytes = 4000, .flops = int64_t{1} << 40, .cycle_bytes = 900};
+  EXPECT_DOUBLE_EQ(part.times_floor(card), 2);
+  EXPECT_FALSE(part.floor(card).arithmetic_bound());
 }
 
 TEST(ReadStream, ReadsEveryByte) {

@@ -18,7 +18,7 @@ COMMANDS = ["generate", "check", "bench", "inspect", "tokenize"]
 CHECK_KEYS = {"prompts", "tokens", "mismatches", "first_divergence", "acceptance_length", "acceptance_length_all",
               "acceptance_by_position", "acceptance_by_depth", "plain_tokens_per_s", "drafted_tokens_per_s", "speedup"}
 BENCH_KEYS = {"context_us", "propose_us", "verify_us", "accept_us", "decode_us", "propose_bytes", "verify_bytes",
-              "read_gb_per_s", "peak_gflops", "device", "threads", "runs"}
+              "read_gb_per_s", "peak_gflops", "device", "device_name", "threads", "runs"}
 GENERATE_KEYS = {"id", "text", "ids", "finish_reason", "prompt_tokens", "completion_tokens", "cycles",
                  "acceptance_length", "acceptance_length_all", "acceptance_by_position", "acceptance_by_depth",
                  "tokens_per_s", "first_token_s", "total_s", "memory"}
@@ -222,9 +222,11 @@ class Check(Case):
         done = self.ok("check", *models, "--max-tokens", 1)
         self.assertIn("no draft was verified", done.stderr.decode())
 
-    def test_people_read_three_lines(self):
-        done = self.ok("check", *PAIR, "--prompt", "def main():", "--max-tokens", 24)
-        plain, drafted, verdict = done.stdout.decode().splitlines()
+    def test_people_read_four_lines(self):
+        done = self.ok("check", *PAIR, "--prompt", "def main():", "--max-tokens", 24, "--threads", 2,
+                       "--cpu-isa", "portable")
+        place, plain, drafted, verdict = done.stdout.decode().splitlines()
+        self.assertEqual(place, "on cpu, 2 threads, portable")
         self.assertRegex(plain, r"^plain +1\.00 tokens a target pass, [\d.]+ tokens/s, 1\.00x$")
         self.assertRegex(drafted, r"^drafted +[\d.]+ tokens a target pass, [\d.]+ tokens/s, [\d.]+x$")
         self.assertEqual(verdict, "equal: 24 tokens of 1 prompts, 0 mismatches")
@@ -233,9 +235,9 @@ class Check(Case):
     def test_stats_add_tables(self):
         done = self.ok("check", *PAIR, "--prompt", "def main():", "--max-tokens", 24, "--stats", "--verbose")
         lines = done.stdout.decode().splitlines()
-        self.assertRegex(lines[3], r"^draft +verified +accepted +share +where it was reached$")
-        self.assertEqual([line.split()[0] for line in lines[4:11]], list("1234567"))
-        self.assertRegex(lines[11], r"^anchor at +passes +tokens a pass$")
+        self.assertRegex(lines[4], r"^draft +verified +accepted +share +where it was reached$")
+        self.assertEqual([line.split()[0] for line in lines[5:12]], list("1234567"))
+        self.assertRegex(lines[12], r"^anchor at +passes +tokens a pass$")
         self.assertEqual(len(done.stderr.decode().splitlines()), 5)
 
 
@@ -310,7 +312,9 @@ class Bench(Case):
         (found,) = objects(done.stdout)
         self.assertLessEqual(BENCH_KEYS, set(found))
         self.assertEqual([entry["width"] for entry in found["runs"]], [2, 7])
-        self.assertEqual((found["device"], found["threads"], found["tokens"]), ("cpu", 2, 24))
+        self.assertEqual((found["device"], found["device_name"], found["threads"], found["tokens"]),
+                         ("cpu", "cpu", 2, 24))
+        self.assertRegex(done.stderr.decode().splitlines()[0], r" on cpu, 2 threads, \w+; 1 prompts, 24 tokens")
         for key in ["context_us", "propose_us", "verify_us", "decode_us", "read_gb_per_s", "peak_gflops"]:
             self.assertGreater(found[key], 0, key)
         # What a pass reads lies between the target's linear weights and all that is in its files.
@@ -319,6 +323,8 @@ class Bench(Case):
         for entry in found["runs"]:
             self.assertIn(entry["limit"], ["arithmetic", "memory"])
             self.assertGreater(entry["floor_percent"], 0)
+            self.assertIsNone(entry["rest_us"], "of a card")
+            self.assertGreater(entry["cycle_us"], entry["verify_us"])
         self.assertIn(b"is limited by", done.stderr)
 
     def test_the_default_widths_are_those_that_the_acceptance_allows(self):

@@ -65,11 +65,17 @@ class BadInput(Case):
 
     def test_devices(self):
         for command in ["generate", "check", "bench"]:
-            self.refused(1, "this build has no CUDA backend, use --device cpu", command, *PAIR, "--prompt", "x",
-                         "--device", "cuda")
-        self.refused(1, "--device cuda:1: this build has no CUDA", "inspect", TARGET, "--device", "cuda:1")
-        self.refused(2, "--device: 'tpu'", "tokenize", "--target", TARGET, "--device", "tpu")
-        self.refused(2, "--device: 'cuda:x'", "tokenize", "--target", TARGET, "--device", "cuda:x")
+            done = self.refused(1, "--device: ", command, *PAIR, "--prompt", "x", "--device", "cuda:7777")
+            # Without CUDA; with it, but without a driver; with both.
+            self.assertRegex(done.stderr.decode(), "cuda:7777: this build has no CUDA backend|no driver found|"
+                             "card 7777 asked for")
+        for command in [["inspect", TARGET], ["tokenize", "--target", TARGET],
+                        ["quantize", TARGET, "out", "--format", "fp8"]]:
+            self.refused(2, f"--device is cuda:1, expected cpu: {command[0]} works on the CPU alone", *command,
+                         "--device", "cuda:1")
+        for name in ["tpu", "cuda:x", "cuda:", "cuda:-1", "cuda:0x", ""]:
+            self.refused(2, f"--device: '{name}' is no device, expected cpu or cuda[:N]", "tokenize", "--target", TARGET,
+                         "--device", name)
 
     def test_instruction_sets(self):
         for command in ("generate", "check", "bench"):

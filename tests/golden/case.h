@@ -11,7 +11,7 @@
 #include "blockdraft/result.h"
 #include "checkpoint/safetensors.h"
 #include "golden/comparison.h"
-#include "tensor/context.h"
+#include "support/device_context.h"
 #include "tensor/weight_view.h"
 
 namespace blockdraft::golden {
@@ -27,19 +27,20 @@ struct Case {
   // I32 or I64; empty if absent.
   std::vector<int32_t> integers(const std::string& name) const;
   WeightView matrix(const std::string& name) const;  // rank 2, borrowed from the file
-  // The case's own, or that of the instruction set's numbers if that is larger.
-  double tolerance(CpuIsa isa, bool has_convolutions = false) const {
+  // The case's own, or that of the numbers of kernels and K/V if that is larger.
+  double tolerance(const Context& context, bool has_convolutions = false) const {
+    const bool is_bf16 = context.cuda != nullptr || context.isa == CpuIsa::avx512_bf16;
     double numbers = kFloat32Tolerance;
-    if (isa == CpuIsa::avx512_bf16) numbers = has_convolutions ? kBf16ConvolvedTolerance : kBf16Tolerance;
+    if (is_bf16) numbers = has_convolutions ? kBf16ConvolvedTolerance : kBf16Tolerance;
     return std::max(description.value("tolerance", kFloat32Tolerance), numbers);
   }
 };
 
 Result<Case> read_case(const std::filesystem::path& folder);
 
-// An error with Code::unsupported means that the kind is not built yet: the case is skipped with the message as reason.
-// Any other error is a failure.
-Result<Comparison> run_drafter_case(Context& context, const Case& fixture);
-Result<Comparison> run_target_case(Context& context, const Case& fixture);
+// An error with Code::unsupported means that the device cannot do it, or that the kind is not built yet: the case is
+// skipped with the message as reason. Any other error is a failure.
+Result<Comparison> run_drafter_case(test::DeviceContext& device, const Case& fixture);
+Result<Comparison> run_target_case(test::DeviceContext& device, const Case& fixture);
 
 }  // namespace blockdraft::golden

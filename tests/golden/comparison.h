@@ -11,7 +11,7 @@ namespace blockdraft::golden {
 
 // |found - expected| <= tolerance * largest magnitude of the expected tensor.
 inline constexpr double kFloat32Tolerance = 1e-4;
-inline constexpr double kBf16Tolerance = 2e-2;           // where products round their inputs to BF16
+inline constexpr double kBf16Tolerance = 2e-2;           // where products round their inputs to BF16; a card
 inline constexpr double kBf16ConvolvedTolerance = 4e-2;  // DFlash2: coefficients multiply what sublayers get and give
 
 class Comparison {

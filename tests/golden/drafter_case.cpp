@@ -31,20 +31,21 @@ struct Rows {
 };
 
 struct Runner {
-  Context& context;
+  test::DeviceContext& device;
   const Case& fixture;
   DraftModel& model;
-  std::vector<float> features;  // [positions, taps]
+  ConstTensorView taps;  // [positions, taps], where the model computes
   Comparison comparison;
 
   // Appends features of positions [from, to) in pieces, so that chunk borders fall anywhere.
-  void extend(int32_t slot, int32_t from, int32_t to, int32_t piece) {
-    const int64_t columns = fixture.matrix("features").in_features;
-    const TensorView taps = view_f32(features.data(), Shape{static_cast<int64_t>(features.size()) / columns, columns});
+  Status extend(int32_t slot, int32_t from, int32_t to, int32_t piece) {
     for (; from < to; from += piece) {
       const TapRows rows{slot, from, from, std::min(piece, to - from)};
-      model.extend_context(context, taps, {&rows, 1});
+      BLOCKDRAFT_TRY(device.begin_pass());
+      model.extend_context(device.context(), taps, {&rows, 1});
+      BLOCKDRAFT_TRY(device.finish_pass());
     }
+    return {};
   }
 
   // A tensor that every block has. Returns the largest absolute error.
@@ -136,9 +137,11 @@ struct Runner {
     std::vector<int32_t> drafts(static_cast<size_t>(request.width));
     int32_t width = 0;
     Recorder recorder;
-    Context recorded = context;
+    Context recorded = device.context();
     recorded.recorder = &recorder;
+    BLOCKDRAFT_TRY(device.begin_pass());
     BLOCKDRAFT_TRY(model.propose(recorded, {&request, 1}, {drafts, {&width, 1}}));
+    BLOCKDRAFT_TRY(device.finish_pass());
     if (request.slot == kFresh) check_context(recorder, name);
     check(recorder, name, "hidden");
     comparison.require("some drafts were withheld", width == request.width);
@@ -187,19 +190,24 @@ Status check_dequantized(const Case& fixture, Comparison& comparison) {
 
 }  // namespace
 
-Result<Comparison> run_drafter_case(Context& context, const Case& fixture) {
+Result<Comparison> run_drafter_case(test::DeviceContext& device, const Case& fixture) {
   BLOCKDRAFT_ASSIGN(const DrafterConfig config, read_drafter_config(fixture.folder));
-  const WeightView embed_tokens = fixture.matrix("embed_tokens");
+  BLOCKDRAFT_ASSIGN(const WeightView embed_tokens, device.place(fixture.matrix("embed_tokens")));
+  BLOCKDRAFT_ASSIGN(const WeightView lm_head, device.place(fixture.matrix("lm_head")));
   const TargetWeights target{.embed_tokens = embed_tokens,
-                             .lm_head = fixture.matrix("lm_head"),
+                             .lm_head = lm_head,
                              .num_hidden_layers = config.num_target_layers.value_or(0),
                              .num_choices = embed_tokens.out_features};
+  BLOCKDRAFT_ASSIGN(const std::unique_ptr<DraftModel> model,
+                    DraftModel::load({fixture.folder}, config, target,
+                                     {.max_sequences = kNumSlots, .max_positions = kMaxPositions}, device.loading()));
+  const std::vector<float> features = fixture.floats("features");
+  const int64_t columns = fixture.matrix("features").in_features;
   BLOCKDRAFT_ASSIGN(
-      const std::unique_ptr<DraftModel> model,
-      DraftModel::load({fixture.folder}, config, target, {.max_sequences = kNumSlots, .max_positions = kMaxPositions},
-                       {.isa = context.isa}));
-  Runner runner{context, fixture, *model, fixture.floats("features"),
-                Comparison(fixture.tolerance(context.isa, config.family == DrafterFamily::dflash2))};
+      const ConstTensorView taps,
+      device.place(view_f32(features.data(), Shape{static_cast<int64_t>(features.size()) / columns, columns})));
+  Runner runner{device, fixture, *model, taps,
+                Comparison(fixture.tolerance(device.context(), config.family == DrafterFamily::dflash2))};
   BLOCKDRAFT_TRY(check_dequantized(fixture, runner.comparison));
   const std::vector<int32_t> lengths = fixture.integers("context_lengths");
   const std::vector<int32_t> anchors = fixture.integers("anchors");
@@ -209,12 +217,12 @@ Result<Comparison> run_drafter_case(Context& context, const Case& fixture) {
     if (!fixture.has(name + ".drafts")) continue;
     DraftRequest request{
         .slot = kGrowing, .anchor_id = anchors[cycle], .position = lengths[cycle], .width = model->trained_width()};
-    runner.extend(kGrowing, grown, lengths[cycle], 5);
+    BLOCKDRAFT_TRY(runner.extend(kGrowing, grown, lengths[cycle], 5));
     grown = lengths[cycle];
     BLOCKDRAFT_TRY(runner.check_block(request, name));
 
     model->reset(kFresh);
-    runner.extend(kFresh, 0, lengths[cycle], lengths[cycle]);
+    BLOCKDRAFT_TRY(runner.extend(kFresh, 0, lengths[cycle], lengths[cycle]));
     request.slot = kFresh;
     BLOCKDRAFT_TRY(runner.check_block(request, name));
     if (cycle == 1 && fixture.has("short4.drafts")) {

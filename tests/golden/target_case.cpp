@@ -29,16 +29,21 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-Status check_greedy(const Case& fixture, Target& target, CpuIsa isa, double error, Comparison& comparison) {
+TokenEngineOptions greedy_options(const Context& context, const Target& target) {
+  TokenEngineOptions options{
+      .threads = 1, .isa = context.isa, .max_positions = kMaxPositions, .num_choices = target.lm_head().out_features};
+#ifdef BLOCKDRAFT_HAS_CUDA
+  options.device = context.cuda;
+#endif
+  return options;
+}
+
+Status check_greedy(const Case& fixture, Target& target, const Context& context, double error, Comparison& comparison) {
   const std::vector<int32_t> expected = fixture.integers("greedy_after_16");
   std::vector<int32_t> prompt = fixture.integers("input_ids");
   prompt.resize(16);
   target.reset(0);
-  BLOCKDRAFT_ASSIGN(
-      const auto engine,
-      TokenEngine::open(
-          target, nullptr,
-          {.threads = 1, .isa = isa, .max_positions = kMaxPositions, .num_choices = target.lm_head().out_features}));
+  BLOCKDRAFT_ASSIGN(const auto engine, TokenEngine::open(target, nullptr, greedy_options(context, target)));
   const TokenRequest request{.prompt_ids = prompt, .max_tokens = static_cast<int64_t>(expected.size())};
   BLOCKDRAFT_ASSIGN(const std::vector<TokenResult> results, engine->run({&request, 1}));
   // Only the smallest margin of the continuation is recorded; it stands for each of them.
@@ -49,21 +54,21 @@ Status check_greedy(const Case& fixture, Target& target, CpuIsa isa, double erro
 
 }  // namespace
 
-Result<Comparison> run_target_case(Context& context, const Case& fixture) {
+Result<Comparison> run_target_case(test::DeviceContext& device, const Case& fixture) {
   BLOCKDRAFT_ASSIGN(const TargetConfig config, read_target_config(fixture.folder));
-  BLOCKDRAFT_ASSIGN(const std::unique_ptr<Target> target,
-                    load_target({fixture.folder}, config,
-                                {.max_sequences = 1, .max_positions = kMaxPositions, .max_rows = kPrefillRows},
-                                {.isa = context.isa}));
+  BLOCKDRAFT_ASSIGN(
+      const std::unique_ptr<Target> target,
+      load_target({fixture.folder}, config,
+                  {.max_sequences = 1, .max_positions = kMaxPositions, .max_rows = kPrefillRows}, device.loading()));
   std::vector<int32_t> tap_layer_ids;
   for (int32_t id = -1; id < config.transformer.num_hidden_layers; ++id) {
     if (fixture.has(fmt::format("tap.{}", id))) tap_layer_ids.push_back(id);
   }
   std::ranges::reverse(tap_layer_ids);  // any order is allowed
 
-  Comparison comparison(fixture.tolerance(context.isa));
+  Comparison comparison(fixture.tolerance(device.context()));
   const std::vector<int32_t> ids = fixture.integers("input_ids");
-  const Outputs whole = teacher_force(context, *target, ids, tap_layer_ids, ids.size());
+  BLOCKDRAFT_ASSIGN(const Outputs whole, teacher_force(device, *target, ids, tap_layer_ids, ids.size()));
   const double error = comparison.tensor("logits", whole.logits, fixture.floats("logits"));
   const auto hidden = static_cast<size_t>(config.transformer.hidden_size);
   for (size_t i = 0; i < tap_layer_ids.size(); ++i) {
@@ -71,13 +76,13 @@ Result<Comparison> run_target_case(Context& context, const Case& fixture) {
                       fixture.floats(fmt::format("tap.{}", tap_layer_ids[i])));
   }
   for (const size_t piece : {size_t{1}, size_t{7}}) {
-    const Outputs pieces = teacher_force(context, *target, ids, tap_layer_ids, piece);
+    BLOCKDRAFT_ASSIGN(const Outputs pieces, teacher_force(device, *target, ids, tap_layer_ids, piece));
     comparison.require(fmt::format("logits in passes of {} rows have other bits than in one pass", piece),
                        same_bits(pieces.logits, whole.logits));
     comparison.require(fmt::format("taps in passes of {} rows have other bits than in one pass", piece),
                        same_bits(pieces.taps, whole.taps));
   }
-  BLOCKDRAFT_TRY(check_greedy(fixture, *target, context.isa, error, comparison));
+  BLOCKDRAFT_TRY(check_greedy(fixture, *target, device.context(), error, comparison));
   return comparison;
 }
 

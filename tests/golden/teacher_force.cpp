@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/error.h"
 #include "nn/output_head.h"
 
 namespace blockdraft::golden {
 
-Outputs teacher_force(Context& context, Target& target, const std::vector<int32_t>& ids,
-                      const std::vector<int32_t>& tap_layer_ids, size_t piece) {
+Result<Outputs> teacher_force(test::DeviceContext& device, Target& target, const std::vector<int32_t>& ids,
+                              const std::vector<int32_t>& tap_layer_ids, size_t piece) {
+  Context& context = device.context();
   const int64_t hidden_size = target.config().transformer.hidden_size;
   const OutputHead head{.weight = target.lm_head(), .num_choices = target.lm_head().out_features};
   const auto tap_size = static_cast<int64_t>(tap_layer_ids.size()) * hidden_size;
@@ -23,6 +25,7 @@ Outputs teacher_force(Context& context, Target& target, const std::vector<int32_
     const TensorView hidden = context.arena->take_f32({rows, hidden_size});
     const TensorView taps = context.arena->take_f32({rows, tap_size});
     const TensorView logits = context.arena->take_f32({rows, head.weight.out_features});
+    BLOCKDRAFT_TRY(device.begin_pass());
     target.reserve(0, rows);
     target.forward(context, {.sequences = {&sequence, 1},
                              .hidden_rows = all_rows,
@@ -31,8 +34,9 @@ Outputs teacher_force(Context& context, Target& target, const std::vector<int32_
                              .taps = taps});
     target.commit(0, rows);
     head_logits(context, logits, hidden, head);
-    outputs.logits.insert(outputs.logits.end(), logits.f32(), logits.f32() + logits.shape.num_elements());
-    outputs.taps.insert(outputs.taps.end(), taps.f32(), taps.f32() + taps.shape.num_elements());
+    BLOCKDRAFT_TRY(device.finish_pass());
+    BLOCKDRAFT_TRY(device.append(outputs.logits, logits));
+    BLOCKDRAFT_TRY(device.append(outputs.taps, taps));
   }
   return outputs;
 }

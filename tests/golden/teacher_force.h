@@ -5,8 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "blockdraft/result.h"
+#include "support/device_context.h"
 #include "target/target.h"
-#include "tensor/context.h"
 
 namespace blockdraft::golden {
 
@@ -15,8 +16,8 @@ struct Outputs {
   std::vector<float> taps;    // [positions, ids * hidden]
 };
 
-// Feeds the ids to slot 0, from its beginning, in passes of `piece` rows.
-Outputs teacher_force(Context& context, Target& target, const std::vector<int32_t>& ids,
-                      const std::vector<int32_t>& tap_layer_ids, size_t piece);
+// Feeds the ids to slot 0, from its beginning, in passes of `piece` rows. The target was loaded for the device.
+Result<Outputs> teacher_force(test::DeviceContext& device, Target& target, const std::vector<int32_t>& ids,
+                              const std::vector<int32_t>& tap_layer_ids, size_t piece);
 
 }  // namespace blockdraft::golden

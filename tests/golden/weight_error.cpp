@@ -131,14 +131,13 @@ Result<Errors> measure(const Options& options) {
 
   constexpr auto kRows = static_cast<int64_t>(kRowsOfPass);
   const size_t of_rows = arena_bytes_f32(kRows * (columns + 2 * reference->config().transformer.hidden_size));
-  BLOCKDRAFT_ASSIGN(Buffer scratch,
-                    Buffer::allocate(2 * of_rows + reference->scratch_bytes(threads.num_threads()), "scratch"));
-  Arena arena(std::move(scratch));
-  Context context{&threads, &arena, isa};
+  BLOCKDRAFT_ASSIGN(const auto device,
+                    test::DeviceContext::create(nullptr, threads, isa,
+                                                2 * of_rows + reference->scratch_bytes(threads.num_threads())));
   Errors errors;
   for (const std::vector<int32_t>& text : texts) {
-    const Outputs expected = teacher_force(context, *reference, text, {}, kRowsOfPass);
-    const Outputs found = teacher_force(context, *target, text, {}, kRowsOfPass);
+    BLOCKDRAFT_ASSIGN(const Outputs expected, teacher_force(*device, *reference, text, {}, kRowsOfPass));
+    BLOCKDRAFT_ASSIGN(const Outputs found, teacher_force(*device, *target, text, {}, kRowsOfPass));
     for (size_t row = 0; row < text.size(); ++row) {
       const size_t at = row * static_cast<size_t>(columns);
       errors.add(expected.logits.data() + at, found.logits.data() + at, num_choices);

@@ -1,5 +1,6 @@
 // Folders that hold their config and the headers of their weights only: what can be said before a large download.
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,28 @@ TEST(InspectHeaders, ParameterCounts) {
     }
     EXPECT_EQ(grouped, drafter.parameters);
   }
+}
+
+// bench/configs holds configs alone; TARGET-FAMILY drafts for TARGET.
+TEST(InspectHeaders, DraftersOfTheBenchFitTheirTargets) {
+  const std::filesystem::path configs = BLOCKDRAFT_SOURCE_DIR "/bench/configs";
+  int pairs = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(configs)) {
+    const std::string name = entry.path().filename().string();
+    const std::filesystem::path of_target = configs / name.substr(0, name.rfind('-'));
+    if (!std::filesystem::exists(of_target)) continue;
+    SCOPED_TRACE(name);
+    const TempDir target, drafter;
+    const Json target_config = Json::parse(std::ifstream(of_target / "config.json"));
+    const Json drafter_config = Json::parse(std::ifstream(entry.path() / "config.json"));
+    write_header_only(target.path(), target_config, target_tensors(target_config));
+    write_header_only(drafter.path(), drafter_config, drafter_tensors(drafter_config));
+    EXPECT_EQ(take(inspect_pair(target.path(), drafter.path())).problem(), "");
+    EXPECT_THAT(take(inspect_folder(target.path())).warnings, ::testing::IsEmpty());
+    EXPECT_THAT(take(inspect_folder(drafter.path())).warnings, ::testing::IsEmpty());
+    ++pairs;
+  }
+  EXPECT_EQ(pairs, 5);
 }
 
 // The same numbers, however they are stored: a packed byte holds two, scales are none.

@@ -1,0 +1,85 @@
+#include "ops/cuda/read_bandwidth.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "base/error.h"
+#include "ops/cuda/launch.h"
+#include "tensor/buffer.h"
+
+namespace blockdraft::cu {
+namespace {
+
+constexpr size_t kBufferBytes = size_t{2} << 30;
+constexpr size_t kTimesCache = 8;  // at most an eighth of a pass can come out of the second-level cache
+constexpr size_t kLoadBytes = 16;
+constexpr int kPasses = 10;
+
+// A pair of events around work. Failures are the device's (CudaDevice::note).
+class EventTimer {
+ public:
+  explicit EventTimer(CudaDevice& device) : device_(device) {
+    device_.note(cudaEventCreate(&begin_), "creating an event");
+    device_.note(cudaEventCreate(&end_), "creating an event");
+  }
+  ~EventTimer() {
+    if (begin_ != nullptr) cudaEventDestroy(begin_);
+    if (end_ != nullptr) cudaEventDestroy(end_);
+  }
+  EventTimer(const EventTimer&) = delete;
+  EventTimer& operator=(const EventTimer&) = delete;
+
+  void start() { device_.note(cudaEventRecord(begin_, device_.stream()), "recording an event"); }
+
+  // Waits for the work since start().
+  Result<double> seconds() {
+    device_.note(cudaEventRecord(end_, device_.stream()), "recording an event");
+    BLOCKDRAFT_TRY(device_.synchronize());
+    float milliseconds = 0.0f;
+    device_.note(cudaEventElapsedTime(&milliseconds, begin_, end_), "reading an event");
+    BLOCKDRAFT_TRY(device_.synchronize());
+    return static_cast<double>(milliseconds) * 1e-3;
+  }
+
+ private:
+  CudaDevice& device_;
+  cudaEvent_t begin_ = nullptr;
+  cudaEvent_t end_ = nullptr;
+};
+
+Result<size_t> buffer_bytes(CudaDevice& device) {
+  int cache_bytes = 0;
+  device.note(cudaDeviceGetAttribute(&cache_bytes, cudaDevAttrL2CacheSize, device.index()), "asking for the cache");
+  const size_t free_bytes = device.memory().free;
+  const size_t least = kTimesCache * static_cast<size_t>(cache_bytes);
+  const size_t size_bytes = std::min(kBufferBytes, free_bytes / 2) / kLoadBytes * kLoadBytes;
+  if (size_bytes >= std::max(least, kLoadBytes)) return size_bytes;
+  return make_error(Code::out_of_memory,
+                    "card {} ({}): reading is measured in half of the free memory, {} bytes, expected {} or more: {} "
+                    "times the second-level cache",
+                    device.index(), device.name(), size_bytes, least, kTimesCache);
+}
+
+}  // namespace
+
+Result<MemoryRead> read_bandwidth(CudaDevice& device) {
+  device.make_current();
+  BLOCKDRAFT_ASSIGN(const size_t size_bytes, buffer_bytes(device));
+  BLOCKDRAFT_ASSIGN(Buffer buffer, Buffer::allocate_on(device, size_bytes, "memory to read"));
+  BLOCKDRAFT_ASSIGN(Buffer sink, Buffer::allocate_on(device, sizeof(uint32_t), "a result of reading"));
+  Context context;
+  context.cuda = &device;
+  EventTimer timer(device);
+  double best = std::numeric_limits<double>::max();
+  for (int pass = 0; pass < kPasses; ++pass) {
+    timer.start();
+    read_memory(context, buffer.data(), size_bytes, static_cast<uint32_t*>(sink.data()));
+    BLOCKDRAFT_ASSIGN(const double seconds, timer.seconds());
+    if (pass > 0) best = std::min(best, seconds);  // the first one also brings the kernel to the card
+  }
+  return MemoryRead{static_cast<double>(size_bytes) / best, static_cast<int64_t>(size_bytes)};
+}
+
+}  // namespace blockdraft::cu

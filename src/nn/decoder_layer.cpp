@@ -80,7 +80,8 @@ void attention_sublayer(Context& context, const DecoderLayer& layer, const Layer
                       .num_heads = static_cast<int32_t>(input.config.num_attention_heads),
                       .causal = mask.causal,
                       .window = mask.window,
-                      .scale = 1.0f / std::sqrt(static_cast<float>(input.config.head_dim))});
+                      .scale = 1.0f / std::sqrt(static_cast<float>(input.config.head_dim)),
+                      .unrounded = q});
   linear(context,
          {.out = y, .x = attended, .weights = {&layer.o_proj, 1}, .accumulate = output == SublayerOutput::adds});
 }

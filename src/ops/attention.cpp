@@ -13,7 +13,10 @@ void attention(Context& context, const AttentionArgs& args) {
   CHECK(args.num_heads > 0 && args.num_heads % args.kv.num_kv_heads == 0);
   CHECK(args.q.dim(1) == static_cast<int64_t>(args.num_heads) * args.kv.head_dim);
   CHECK(args.kv.head_dim % 2 == 0 && args.window >= 0);
-  CHECK(args.out.dtype == args.q.dtype || !overlap(args.out, args.q));
+  if (args.out.dtype != DType::f32) {
+    CHECK(is_f32_matrix(args.unrounded) && args.unrounded.shape == args.q.shape);
+    CHECK(!overlap(args.out, args.q) && !overlap(args.out, args.unrounded));
+  }
   BLOCKDRAFT_DISPATCH(context, attention(context, args));
 }
 

@@ -13,7 +13,7 @@ namespace blockdraft {
 
 // out[r, h, :] = sum_p softmax_p(scale * q[r, h, :] . K[p, h / group, :]) V[p, h / group, :],  group = heads / kv_heads
 //   q, out: [rows, heads * head_dim] f32, q normed and roped. out may be q.
-//   On a card out may be BF16: the same, rounded; it must not overlap q then.
+//   On a card out may be BF16: the same, rounded; it must not overlap q then, and `unrounded` is needed.
 // K and V of the rows of this call are in the pages already (ops/kv_write.h). Let q be the position of row r and e the
 // position after the last row of its sequence in this batch. Visible are the keys p (spec 1.7 and 7.4) with
 //   causal:      p <= q
@@ -35,6 +35,7 @@ struct AttentionArgs {
   bool causal = true;
   int32_t window = 0;  // 0: none
   float scale = 1.0f;
+  TensorView unrounded;  // scratch of a BF16 out: f32 in the shape of q, and may be q
 };
 void attention(Context& context, const AttentionArgs& args);
 

@@ -62,18 +62,25 @@ TEST(Bf16, AttentionWritesIt) {
       std::mt19937 generator(6);
       const int64_t columns = 16 * int64_t{head_dim};
       const TensorView expected = on.upload(Matrix(batch.num_rows, columns));
+      const TensorView q = on.upload(Matrix::random(generator, batch.num_rows, columns));
       AttentionArgs args{.out = expected,
-                         .q = on.upload(Matrix::random(generator, batch.num_rows, columns)),
+                         .q = q,
                          .kv = on.upload_bf16(pages.kv()),
                          .batch = on.upload(batch),
                          .num_heads = 16,
                          .scale = 1.0f / std::sqrt(static_cast<float>(head_dim))};
       attention(on.card(), args);
-      args.out = on.poisoned_bf16(batch.num_rows, columns, columns + 2);
-      attention(on.card(), args);
-      const Matrix found = on.download(args.out);
-      EXPECT_TRUE(found.gaps_untouched());
-      EXPECT_TRUE(same_bits(found, rounded(on.download(expected)))) << batch.num_rows << " rows of " << head_dim;
+      const Matrix all = rounded(on.download(expected));
+      // Scratch of its own, then that of q, which is lost.
+      for (const TensorView& unrounded : {on.upload(Matrix(batch.num_rows, columns, columns + 4)), q}) {
+        const TensorView out = on.poisoned_bf16(batch.num_rows, columns, columns + 2);
+        args.out = out;
+        args.unrounded = unrounded;
+        attention(on.card(), args);
+        const Matrix found = on.download(out);
+        EXPECT_TRUE(found.gaps_untouched());
+        EXPECT_TRUE(same_bits(found, all)) << batch.num_rows << " rows of " << head_dim;
+      }
     }
   }
 }

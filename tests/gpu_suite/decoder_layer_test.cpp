@@ -236,7 +236,8 @@ void layer_by_ops(Context& context, const DecoderLayer& layer, const LayerInput&
                       .kv = kv,
                       .batch = input.batch,
                       .num_heads = kHeads,
-                      .scale = 1.0f / std::sqrt(static_cast<float>(kHeadDim))});
+                      .scale = 1.0f / std::sqrt(static_cast<float>(kHeadDim)),
+                      .unrounded = q});
   wait();
   linear(context, {.out = h, .x = attended, .weights = {&layer.o_proj, 1}, .accumulate = true}), wait();
   rms_norm(context, x, h, layer.post_attention_layernorm, eps), wait();

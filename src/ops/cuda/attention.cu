@@ -58,7 +58,7 @@ __device__ void for_each_slot(const Body& body) {
 
 template <int kHeadDim, bool kFew, int kTeam>
 __device__ void attend(const AttentionCall& call, const AttentionPlan& plan, const Unit& unit, uint32_t ring,
-                       float4* group_memory, float* sums) {
+                       float4* group_memory) {
   using Shape = Tiling<kHeadDim>;
   using Kernel = Variant<kHeadDim, kFew>;
   constexpr int kSlotPages = Kernel::kSlotPages;
@@ -107,7 +107,7 @@ __device__ void attend(const AttentionCall& call, const AttentionPlan& plan, con
     group.add(heads, values);
     const bool is_last = chunk + 1 == unit.end_chunk;
     if (!unit.is_whole || !(is_last || (chunk + 1) % kChunksPerGroup == 0)) continue;
-    put_group(call, queries, totals, group, sums, tile, slice, is_first_group, is_last);
+    put_group(call, queries, totals, group, slice, is_first_group, is_last);
     is_first_group = false;
     group.clear();
   }
@@ -127,12 +127,10 @@ __device__ void attend_units(const AttentionCall& call, const AttentionPlan& pla
   const uint32_t ring = shared_address(memory) + static_cast<uint32_t>(team * (Kernel::kRingBytes / kTeams));
   float4* group_memory = reinterpret_cast<float4*>(memory + Kernel::kRingBytes) +
                          thread / 32 * (Kernel::kGroupBytes / kAttentionWarps / 16) + thread % 32;
-  const int first_unit = team * call.num_blocks + static_cast<int>(blockIdx.x);
-  float* sums = call.partials + static_cast<int64_t>(first_unit) * plan.queries_per_unit * kHeadDim;
   // Neighbouring units go to different blocks, that is to different multiprocessors.
-  for (int unit = first_unit; unit < plan.total_units; unit += call.num_blocks * kTeams) {
-    attend<kHeadDim, kFew, kTeam>(call, plan, unit_of<kHeadDim>(call, plan, units_before, unit), ring, group_memory,
-                                  sums);
+  for (int unit = team * call.num_blocks + static_cast<int>(blockIdx.x); unit < plan.total_units;
+       unit += call.num_blocks * kTeams) {
+    attend<kHeadDim, kFew, kTeam>(call, plan, unit_of<kHeadDim>(call, plan, units_before, unit), ring, group_memory);
   }
 }
 
@@ -156,8 +154,8 @@ __global__ void __launch_bounds__(kAttentionThreads, kBlocksPerMultiprocessor)
 
 // Lanes load and store two columns at a time.
 bool is_in_pairs(const ConstTensorView& view) {
-  return reinterpret_cast<uintptr_t>(view.data) % (2 * size_of(view.dtype)) == 0 &&
-         (view.dim(0) <= 1 || view.row_stride % 2 == 0);
+  return view.data == nullptr || (reinterpret_cast<uintptr_t>(view.data) % (2 * size_of(view.dtype)) == 0 &&
+                                  (view.dim(0) <= 1 || view.row_stride % 2 == 0));
 }
 
 template <int kHeadDim, bool kFew>
@@ -185,16 +183,19 @@ bool are_few(const AttentionArgs& args) {
 
 void attention(Context& context, const AttentionArgs& args) {
   CHECK(args.scale > 0.0f && args.kv.dtype == DType::bf16 && args.batch.num_sequences <= kMaxSequences);
-  CHECK(is_in_pairs(args.q) && is_in_pairs(args.out));
+  CHECK(is_in_pairs(args.q) && is_in_pairs(args.out) && is_in_pairs(args.unrounded));
   if (args.batch.num_rows == 0) return;
   const ArenaScope scope(*context.arena);
   const size_t bytes =
       attention_scratch_bytes(*context.cuda, args.kv.num_kv_heads, args.kv.head_dim, args.batch.page_table_stride);
   constexpr float kLog2E = 1.4426950408889634f;
   const auto floats = static_cast<int64_t>(bytes / sizeof(float));
-  const AttentionCall call{.out = args.out.data,
-                           .out_stride = args.out.row_stride,
-                           .out_is_bf16 = args.out.dtype == DType::bf16,
+  const bool rounds = args.out.dtype == DType::bf16;
+  const TensorView& out = rounds ? args.unrounded : args.out;
+  const AttentionCall call{.out = out.f32(),
+                           .out_stride = out.row_stride,
+                           .rounded = rounds ? static_cast<uint16_t*>(args.out.data) : nullptr,
+                           .rounded_stride = args.out.row_stride,
                            .q = args.q.f32(),
                            .q_stride = args.q.row_stride,
                            .k = static_cast<const uint16_t*>(args.kv.k),
@@ -222,12 +223,10 @@ void attention(Context& context, const AttentionArgs& args) {
   }
 }
 
-// Room for some partial results of each multiprocessor, and for those of all groups of one sequence of full length. The
-// sums of all teams, 16 queries of head_dim floats a warp or two, fit as well.
+// Room for some partial results of each multiprocessor, and for those of all groups of one sequence of full length.
 size_t attention_scratch_bytes(const CudaDevice& device, int32_t num_kv_heads, int32_t head_dim,
                                int32_t page_table_stride) {
   constexpr int64_t kPartials = 6;  // of a multiprocessor
-  static_assert(kPartials * 32 >= kBlocksPerMultiprocessor * kAttentionWarps * 16);
   const int64_t queries = head_dim > 128 ? 32 : 64;
   const int64_t groups = int64_t{page_table_stride} * kPageSize / (kChunksPerGroup * kAttentionChunk) + 1;
   const int64_t partials = std::max(kPartials * device.num_multiprocessors(), num_kv_heads * groups);

@@ -89,6 +89,26 @@ __device__ void copy_groups(GroupResults<kHeadDim>& results, const Parts<kHeadDi
   }
 }
 
+template <int kHeadDim>
+__device__ void put_result(const AttentionCall& call, int32_t row, int head, int column, float value) {
+  if (call.rounded != nullptr) {
+    store(call.rounded + row * call.rounded_stride + head * kHeadDim + column, value);
+  } else {
+    call.out[row * call.out_stride + head * kHeadDim + column] = value;
+  }
+}
+
+// Of a query that one unit has finished. That unit does not round itself: its kernel is short of registers, and this
+// one is waited for anyway.
+template <int kHeadDim>
+__device__ void round_result(const AttentionCall& call, int32_t row, int head) {
+  if (call.rounded == nullptr) return;
+  const float* from = call.out + row * call.out_stride + head * kHeadDim;
+  for (int column = static_cast<int>(threadIdx.x); column < kHeadDim; column += kMergeThreads) {
+    put_result<kHeadDim>(call, row, head, column, from[column]);
+  }
+}
+
 // A block a query of which there are partial results: its warps merge the chunks of groups, then all merge the groups.
 template <int kHeadDim>
 __global__ void __launch_bounds__(kMergeThreads, kHeadDim > 128 ? 1 : 3)
@@ -100,14 +120,14 @@ __global__ void __launch_bounds__(kMergeThreads, kHeadDim > 128 ? 1 : 3)
   // before it let this one begin.
   const AttentionPlan plan = make_plan<kHeadDim>(call, units_before);
   wait_for_predecessor();
-  if (plan.chunks_per_unit == kWholeSequence) return;
   const auto row = static_cast<int32_t>(blockIdx.x);
   const auto head = static_cast<int>(blockIdx.y);
+  if (plan.chunks_per_unit == kWholeSequence) return round_result<kHeadDim>(call, row, head);
   const int sequence = sequence_of_row(call.batch, row);
   if (sequence < 0) return;
   const SequenceRange range = range_of(call.batch, sequence);
   const int units = units_of(call, range, plan.chunks_per_unit);
-  if (units == 1) return;
+  if (units == 1) return round_result<kHeadDim>(call, row, head);
 
   const int tile = (row - range.first_row) / call.rows_per_tile;
   const int row_in_tile = (row - range.first_row) % call.rows_per_tile;
@@ -149,13 +169,7 @@ __global__ void __launch_bounds__(kMergeThreads, kHeadDim > 128 ? 1 : 3)
 #pragma unroll
   for (int c = 0; c < kColumns; ++c) {
     const int column = thread + c * kMergeThreads;
-    if (column >= kHeadDim) continue;
-    const int64_t element = row * call.out_stride + head * kHeadDim + column;
-    if (call.out_is_bf16) {
-      store(static_cast<uint16_t*>(call.out) + element, values[c] * factor);
-    } else {
-      store(static_cast<float*>(call.out) + element, values[c] * factor);
-    }
+    if (column < kHeadDim) put_result<kHeadDim>(call, row, head, column, values[c] * factor);
   }
 }
 

@@ -19,9 +19,10 @@ inline constexpr int kChunksPerGroup = 8;
 inline constexpr int kWholeSequence = INT32_MAX;
 
 struct AttentionCall {
-  void* out;  // float32 or BF16
+  float* out;
   int64_t out_stride;
-  bool out_is_bf16;
+  uint16_t* rounded;  // BF16, or null: where results go from `out`, or from partial ones
+  int64_t rounded_stride;
   const float* q;
   int64_t q_stride;
   const uint16_t* k;
@@ -237,8 +238,7 @@ __device__ inline float merge_values(float into, float next, const MergeFactors&
   return fmaf(next, factors.next, into * factors.into);
 }
 
-// Partial results of a unit: values [queries][head_dim], then a head for each query. Where units have all chunks, there
-// are none, and the memory holds the sums over groups that teams work on (attention_warp.cuh).
+// Partial results of a unit: values [queries][head_dim], then a head for each query.
 template <int kHeadDim>
 __device__ float* partial_of(const AttentionCall& call, const AttentionPlan& plan, int unit) {
   return call.partials + static_cast<int64_t>(unit) * plan.queries_per_unit * (kHeadDim + 2);

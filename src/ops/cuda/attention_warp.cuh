@@ -210,49 +210,32 @@ __device__ inline float2 pair_of(const float4& values, int half) {
   return half == 0 ? float2{values.x, values.y} : float2{values.z, values.w};
 }
 
-// The first of two values of the lane that follow one another in memory.
+// Values of the lane that follow one another in memory.
 template <int kHeadDim>
-__device__ int lane_column(int slice, int tile) {
-  return slice * Tiling<kHeadDim>::kValues + tile * 8 + static_cast<int>(threadIdx.x) % 4 * 2;
+__device__ float2* lane_columns(float* row, int slice, int tile) {
+  return reinterpret_cast<float2*>(row + slice * Tiling<kHeadDim>::kValues + tile * 8 +
+                                   static_cast<int>(threadIdx.x) % 4 * 2);
 }
 
-// Two neighbouring columns of a row of `out`.
-__device__ inline void store_pair(const AttentionCall& call, int64_t element, float2 pair) {
-  if (call.out_is_bf16) {
-    *reinterpret_cast<uint32_t*>(static_cast<uint16_t*>(call.out) + element) = pack_bf16(pair.x, pair.y);
-  } else {
-    *reinterpret_cast<float2*>(static_cast<float*>(call.out) + element) = pair;
-  }
-}
-
-// Merges a finished group of a unit that has all chunks. What came before it waits in `sums`, [queries of the team]
-// [head_dim], where only the lane itself looks at its own; after the last group the rows of `out` are done.
+// Merges a finished group into the rows of `out`, which hold what came before it; after the last one the rows are done.
 template <int kHeadDim, bool kShared>
 __device__ void put_group(const AttentionCall& call, const LaneQueries& queries, PartialHead (&totals)[2],
-                          const Group<kHeadDim, kShared>& group, float* sums, int tile, int slice, bool is_first,
-                          bool is_last) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+                          const Group<kHeadDim, kShared>& group, int slice, bool is_first, bool is_last) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     if (is_first) totals[half] = {-HUGE_VALF, 0.0f};
     const MergeFactors factors = merge_heads(totals[half], group.heads[half]);
     if (queries.row[half] < 0) continue;
-    const int64_t row = queries.row[half] * call.out_stride + queries.head[half] * kHeadDim;
-    float* row_sums = sums + (tile * 16 + lane / 4 + 8 * half) * kHeadDim;
+    float* row = call.out + queries.row[half] * call.out_stride + queries.head[half] * kHeadDim;
     const float factor = 1.0f / totals[half].sum;
 #pragma unroll
-    for (int t = 0; t < Group<kHeadDim, kShared>::kTiles; ++t) {
-      const int column = lane_column<kHeadDim>(slice, t);
-      auto* sum = reinterpret_cast<float2*>(row_sums + column);
-      const float2 next = pair_of(group.values(t), half);
+    for (int tile = 0; tile < Group<kHeadDim, kShared>::kTiles; ++tile) {
+      float2* out = lane_columns<kHeadDim>(row, slice, tile);
+      const float2 next = pair_of(group.values(tile), half);
       float2 pair = {0.0f, 0.0f};
-      if (!is_first) pair = *sum;
+      if (!is_first) pair = *out;
       pair = {merge_values(pair.x, next.x, factors), merge_values(pair.y, next.y, factors)};
-      if (is_last) {
-        store_pair(call, row + column, {pair.x * factor, pair.y * factor});
-      } else {
-        *sum = pair;
-      }
+      *out = is_last ? float2{pair.x * factor, pair.y * factor} : pair;
     }
   }
 }
@@ -270,8 +253,7 @@ __device__ void put_partial(const AttentionCall& call, const AttentionPlan& plan
     if (lane % 4 == 0 && slice == 0) heads[query] = {group.heads[half].max, group.heads[half].sum};
 #pragma unroll
     for (int t = 0; t < Group<kHeadDim, kShared>::kTiles; ++t) {
-      float* columns = partial + query * kHeadDim + lane_column<kHeadDim>(slice, t);
-      *reinterpret_cast<float2*>(columns) = pair_of(group.values(t), half);
+      *lane_columns<kHeadDim>(partial + query * kHeadDim, slice, t) = pair_of(group.values(t), half);
     }
   }
 }

@@ -3,7 +3,8 @@
 // What the kernels before wrote may be read, and what they read overwritten, only behind wait_for_predecessor(). Where
 // all kernels of a chain wait, in all threads, all that came before a kernel is done then: one that has a thread end
 // without waiting takes that from every kernel behind it. Ahead of it only weights may be read, which no kernel of a
-// pass writes. Cards below compute capability 9.0 have no such launches, and there is nothing to wait for.
+// pass writes. Only cards of compute capability 9.0 get such launches (launch.h); elsewhere there is nothing to wait
+// for.
 #pragma once
 
 namespace blockdraft::cu {

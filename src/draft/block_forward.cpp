@@ -10,6 +10,7 @@ namespace blockdraft {
 
 void block_forward(Context& context, const DrafterConfig& config, const DrafterWeights& weights, KvCache& cache,
                    const BlockInput& input, TensorView hidden) {
+  if (is_repeated(context)) return;
   const ArenaScope scope(*context.arena);
   const TransformerConfig& transformer = config.transformer;
   const TensorView rope = context.arena->take_f32({input.batch.num_rows, transformer.head_dim});

@@ -9,8 +9,8 @@
 
 #include "base/check.h"
 #include "ops/copy_rows.h"
-#include "ops/kv_write.h"
 #include "ops/linear.h"
+#include "ops/qkv_finish.h"
 #include "ops/rms_norm.h"
 #include "ops/rope.h"
 #include "tensor/codec.h"
@@ -131,6 +131,7 @@ void ContextKv::flush(Context& context, const DrafterWeights& weights, ConstTens
   const auto num_layers = static_cast<int64_t>(weights.layers.size());
   const auto eps = static_cast<float>(config_.transformer.rms_norm_eps);
   const BatchView batch = batch_.view(context);
+  if (is_repeated(context)) return;
   const TensorView c = context.arena->take_f32({rows, config_.transformer.hidden_size});
   const TensorView kv = context.arena->take_f32({rows, num_layers * 2 * kv_size});
   const TensorView rope_rows = context.arena->take_f32({rows, config_.transformer.head_dim});
@@ -143,11 +144,17 @@ void ContextKv::flush(Context& context, const DrafterWeights& weights, ConstTens
   rope_table(context, rope_rows, batch.positions, inv_freq,
              static_cast<float>(config_.transformer.rope.attention_factor));
   for (int64_t index = 0; index < num_layers; ++index) {
-    const TensorView k = columns_of(kv, index * 2 * kv_size, kv_size);
-    const TensorView v = columns_of(kv, index * 2 * kv_size + kv_size, kv_size);
-    rms_norm(context, k, k, weights.layers[static_cast<size_t>(index)].decoder.k_norm, eps);
-    rope(context, k, rope_rows);
-    kv_write(context, cache_.layer(static_cast<int32_t>(index)), batch, k, v);
+    const DecoderLayer& layer = weights.layers[static_cast<size_t>(index)].decoder;
+    const int64_t column = index * 2 * kv_size;
+    qkv_finish(context, {.q = columns_of(kv, column, 0),  // the context asks nothing
+                         .k = columns_of(kv, column, kv_size),
+                         .v = columns_of(kv, column + kv_size, kv_size),
+                         .q_norm = layer.q_norm,
+                         .k_norm = layer.k_norm,
+                         .eps = eps,
+                         .rope = rope_rows,
+                         .kv = cache_.layer(static_cast<int32_t>(index)),
+                         .batch = batch});
   }
 }
 

@@ -44,9 +44,9 @@ Status CycleGraphs::capture(Context& context, Entry& entry, const std::function<
 }
 
 Status CycleGraphs::replay(Context& context, const Entry& entry, const std::function<Status()>& work) {
-  context.cuda->set_skips(true);
+  context.cuda->set_repeats(true);
   const Status done = work();
-  context.cuda->set_skips(false);
+  context.cuda->set_repeats(false);
   CHECK(done.ok() && context.link->sent_bytes() == entry.sent_bytes);
   return {};
 }

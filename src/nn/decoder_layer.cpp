@@ -81,6 +81,7 @@ void attention_sublayer(Context& context, const DecoderLayer& layer, const Layer
                       .causal = mask.causal,
                       .window = mask.window,
                       .scale = 1.0f / std::sqrt(static_cast<float>(input.config.head_dim)),
+                      .early = true,
                       .unrounded = q});
   linear(context,
          {.out = y, .x = attended, .weights = {&layer.o_proj, 1}, .accumulate = output == SublayerOutput::adds});

@@ -139,6 +139,7 @@ void DenseTarget::forward(Context& context, const TargetPass& pass) {
   const ArenaScope scope(*context.arena);
   const TransformerConfig& transformer = config_.transformer;
   const BatchView batch = lay_out(context, pass.sequences);
+  if (is_repeated(context)) return;
   const TensorView h = context.arena->take_f32({batch.num_rows, transformer.hidden_size});
   const TensorView rope = context.arena->take_f32({batch.num_rows, 2 * inv_freq_.dim(0)});
   const int32_t* ids = pass.token_ids == nullptr ? batch.token_ids : pass.token_ids;

@@ -4,10 +4,10 @@
 #include "base/cpu_isa.h"
 #include "base/thread_pool.h"
 #include "tensor/buffer.h"
+#include "tensor/cuda_device.h"
 
 namespace blockdraft {
 
-class CudaDevice;
 class HostLink;
 class Recorder;
 
@@ -23,6 +23,9 @@ struct Context {
   HostLink* link = nullptr;    // what the CPU and the card tell each other (tensor/host_link.h)
   Arena* cpu_arena = nullptr;  // for arrays of the CPU
 };
+
+// Whether a graph has the work that is queued now (CudaDevice::repeats).
+inline bool is_repeated(const Context& context) { return context.cuda != nullptr && context.cuda->repeats(); }
 
 // For arrays that the CPU fills or looks at.
 inline Arena& host_arena(const Context& context) {

@@ -52,6 +52,9 @@ class CudaDevice {
   // are the same. Its results then come from elsewhere (a graph), or matter to nobody (measuring scratch memory).
   void set_skips(bool skips) { skips_ = skips; }
   bool skips() const { return skips_; }
+  // Skips because a graph has the work: who only queues, and sends nothing, need not go through it at all.
+  void set_repeats(bool repeats) { skips_ = repeats_ = repeats; }
+  bool repeats() const { return repeats_; }
 
   // Points in time on the stream, in graphs too. mark() is queued; once the stream is done, elapsed_us() tells how long
   // after mark `from` mark `to` was reached.
@@ -84,6 +87,7 @@ class CudaDevice {
   CUstream_st* stream_ = nullptr;
   CUevent_st* marks_[kMarks] = {};
   bool skips_ = false;
+  bool repeats_ = false;
   int first_error_ = 0;
   const char* failed_operation_ = nullptr;
 };

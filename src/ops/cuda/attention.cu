@@ -7,6 +7,7 @@
 #include "ops/cuda/attention_plan.cuh"
 #include "ops/cuda/attention_warp.cuh"
 #include "ops/cuda/launch.h"
+#include "ops/cuda/overlap.cuh"
 #include "ops/cuda/support.h"
 
 // A warp has 16 queries (rows with the query heads of one K/V head) and goes through chunks of 128 keys: all scores of
@@ -37,6 +38,13 @@ struct Variant {
   static_assert(!kFew || Tiling<kHeadDim>::kSlices == 1);
 };
 
+// Of a ring, if all teams of a block have their own.
+template <int kHeadDim, bool kFew, int kTeam>
+constexpr int slots_of_team() {
+  using Kernel = Variant<kHeadDim, kFew>;
+  return Kernel::kPagesPerWarp * kTeam / Kernel::kSlotPages;
+}
+
 template <int kTeam>
 __device__ void meet(int team) {
   if constexpr (kTeam == 1) {
@@ -56,32 +64,42 @@ __device__ void for_each_slot(const Body& body) {
   if constexpr (kSlotPages == 2) body(std::integral_constant<int, 6>());
 }
 
+// The ring has `slots` places: those of one team, or of all teams of the block.
 template <int kHeadDim, bool kFew, int kTeam>
-__device__ void attend(const AttentionCall& call, const AttentionPlan& plan, const Unit& unit, uint32_t ring,
+__device__ void attend(const AttentionCall& call, const AttentionPlan& plan, const Unit& unit, uint32_t ring, int slots,
                        float4* group_memory) {
   using Shape = Tiling<kHeadDim>;
   using Kernel = Variant<kHeadDim, kFew>;
   constexpr int kSlotPages = Kernel::kSlotPages;
-  constexpr int kSlots = Kernel::kPagesPerWarp * kTeam / kSlotPages;
+  constexpr int kSlots = slots_of_team<kHeadDim, kFew, kTeam>();
+  constexpr int kMostSlots = kSlots * (kAttentionWarps / kTeam);
   static_assert(kSlots >= 2);
   const int warp = static_cast<int>(threadIdx.x) / 32 % kTeam;
   const int team = static_cast<int>(threadIdx.x) / 32 / kTeam;
   const int tile = warp / Shape::kSlices;
   const int slice = warp % Shape::kSlices;
 
-  Loader<kHeadDim, kTeam, kSlotPages, kSlots> loader(call, unit, warp, ring);
-  for (int i = 0; i + 1 < kSlots; ++i) loader.load();
+  // Keys that are older than the batch need not wait for its own.
+  const bool is_early = call.early && unit.end_chunk * kAttentionChunk <= unit.range.first_position;
+  if (!is_early) wait_for_predecessor();
+  Loader<kHeadDim, kTeam, kSlotPages> loader(call, unit, warp, ring, slots);
+  for (int i = 0; i + 1 < slots; ++i) loader.load();
+  wait_for_predecessor();
   const LaneQueries queries = queries_of_lane(call, unit, tile);
   uint32_t fragments[Shape::kSteps][4];
   load_queries<kHeadDim>(fragments, call, queries);
 
   // The next slot of the ring, once all of the team have copied their rows; the slot before it is free then.
-  int slot = kSlots - 1;
+  int slot = slots - 1;
   const auto next_slot = [&] {
-    wait_for_copies_but<kSlots - 2>();
+    if (slots == kSlots) {
+      wait_for_copies_but<kSlots - 2>();
+    } else {
+      wait_for_copies_but<kMostSlots - 2>();
+    }
     meet<kTeam>(team);
     loader.load();
-    slot = slot + 1 == kSlots ? 0 : slot + 1;
+    slot = slot + 1 == slots ? 0 : slot + 1;
     return ring + static_cast<uint32_t>(slot * kSlotPages * Shape::kPageBytes);
   };
 
@@ -127,10 +145,14 @@ __device__ void attend_units(const AttentionCall& call, const AttentionPlan& pla
   const uint32_t ring = shared_address(memory) + static_cast<uint32_t>(team * (Kernel::kRingBytes / kTeams));
   float4* group_memory = reinterpret_cast<float4*>(memory + Kernel::kRingBytes) +
                          thread / 32 * (Kernel::kGroupBytes / kAttentionWarps / 16) + thread % 32;
+  // If there is a unit for each block at most, its first team has all of the memory, so that more of its keys are on
+  // their way at once.
+  const int slots = slots_of_team<kHeadDim, kFew, kTeam>() * (plan.total_units <= call.num_blocks ? kTeams : 1);
   // Neighbouring units go to different blocks, that is to different multiprocessors.
   for (int unit = team * call.num_blocks + static_cast<int>(blockIdx.x); unit < plan.total_units;
        unit += call.num_blocks * kTeams) {
-    attend<kHeadDim, kFew, kTeam>(call, plan, unit_of<kHeadDim>(call, plan, units_before, unit), ring, group_memory);
+    attend<kHeadDim, kFew, kTeam>(call, plan, unit_of<kHeadDim>(call, plan, units_before, unit), ring, slots,
+                                  group_memory);
   }
 }
 
@@ -140,7 +162,7 @@ __global__ void __launch_bounds__(kAttentionThreads, kBlocksPerMultiprocessor)
   extern __shared__ __align__(1024) std::byte memory[];
   __shared__ int units_before[kMaxSequences];
   // In this order, for the kernel that merges looks at the batch before it waits.
-  wait_for_predecessor();
+  if (!call.early) wait_for_predecessor();
   let_successor_begin();
   const AttentionPlan plan = make_plan<kHeadDim>(call, units_before);
   if constexpr (kFew) {
@@ -150,6 +172,7 @@ __global__ void __launch_bounds__(kAttentionThreads, kBlocksPerMultiprocessor)
   } else {
     attend_units<kHeadDim, kFew, 2>(call, plan, units_before, memory);
   }
+  wait_for_predecessor();  // who had no unit
 }
 
 // Lanes load and store two columns at a time.
@@ -210,7 +233,8 @@ void attention(Context& context, const AttentionArgs& args) {
                            .scale_log2 = args.scale * kLog2E,
                            .partials = context.arena->take_f32({floats}).f32(),
                            .partial_floats = floats,
-                           .num_blocks = 0};
+                           .num_blocks = 0,
+                           .early = args.early};
   switch (args.kv.head_dim) {
     case 64:
       return are_few(args) ? run<64, true>(context, args, call) : run<64, false>(context, args, call);

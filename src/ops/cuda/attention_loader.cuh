@@ -68,7 +68,7 @@ __device__ Unit unit_of(const AttentionCall& call, const AttentionPlan& plan, co
 
 // Copies the pages of a unit to the ring of a team, slot after slot: of each chunk the keys, then the values. Each warp
 // copies some rows of each slot.
-template <int kHeadDim, int kTeam, int kSlotPages, int kSlots>
+template <int kHeadDim, int kTeam, int kSlotPages>
 struct Loader {
   using Shape = Tiling<kHeadDim>;
   static constexpr int kSlotBytes = kSlotPages * Shape::kPageBytes;
@@ -86,6 +86,7 @@ struct Loader {
   int32_t first_page;  // of those whose numbers the lanes hold
   bool is_values = false;
   int slot = 0;
+  int slots;  // of the ring
   int32_t numbers;
   int32_t next_numbers;
   int lane_row;           // in the page
@@ -94,11 +95,12 @@ struct Loader {
   int64_t page_stride;
   uint32_t to;  // of the lane's first piece of slot 0
 
-  __device__ Loader(const AttentionCall& call, const Unit& unit, int warp, uint32_t ring)
+  __device__ Loader(const AttentionCall& call, const Unit& unit, int warp, uint32_t ring, int slots_of_ring)
       : page_table(unit.page_table),
         end_position(unit.range.end),
         end_page(unit.end_chunk * kPagesPerChunk),
-        first_page(unit.first_chunk * kPagesPerChunk) {
+        first_page(unit.first_chunk * kPagesPerChunk),
+        slots(slots_of_ring) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int first_row = warp * kRowsOfWarp;  // in the slot
     page = first_page + first_row / kPageSize;
@@ -148,7 +150,7 @@ struct Loader {
         if (!is_values) page -= kPagesPerChunk;
         is_values = !is_values;
       }
-      slot = slot + 1 == kSlots ? 0 : slot + 1;
+      slot = slot + 1 == slots ? 0 : slot + 1;
     }
     end_copy_group();
   }

@@ -38,6 +38,7 @@ struct AttentionCall {
   float* partials;
   int64_t partial_floats;
   int32_t num_blocks;  // of the first kernel
+  bool early;          // AttentionArgs
 };
 
 // A unit is a tile of rows of one sequence with the query heads of one K/V head, and some of its chunks of keys: one

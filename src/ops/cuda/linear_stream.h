@@ -14,7 +14,7 @@ namespace blockdraft::cu {
 
 using BestKey = unsigned long long;  // best_key.cuh, which has the rest for kernels
 
-inline constexpr int kMaxStackedWeights = 3;  // q, k, v
+inline constexpr int kMaxStackedWeights = 12;  // q, k, v; k and v of the layers of a drafter
 inline constexpr int kMaxRowsAtOnce = 64;     // for which the weights come out of memory once
 inline constexpr int kBestParts = 128;        // of a row: the best that so many blocks or clusters found
 

@@ -139,6 +139,12 @@ struct Rotation {
   }
 };
 
+// In this order: attention goes by what was there before this kernel without waiting for it (AttentionArgs::early).
+__device__ void begin_behind_predecessor() {
+  wait_for_predecessor();
+  let_successor_begin();
+}
+
 // The weights of a norm do not depend on the kernels before; all else does.
 template <int kDim>
 __device__ void finish_in_registers(const Finish& args, int head, int row) {
@@ -147,7 +153,7 @@ __device__ void finish_in_registers(const Finish& args, int head, int row) {
   const float* norm = is_query ? args.q_norm : args.k_norm;
   WarpColumns<kDim> weight;
   if (norm != nullptr) weight.load(norm);
-  wait_for_predecessor();
+  begin_behind_predecessor();
   if (kv_head >= args.kv.num_kv_heads) return;
 
   WarpColumns<kDim> x;
@@ -193,7 +199,7 @@ __device__ void norm_and_rotate(const float* x, const float* norm, float eps, co
 }
 
 __device__ void finish_in_memory(const Finish& args, int head, int row) {
-  wait_for_predecessor();
+  begin_behind_predecessor();
   const int dim = args.kv.head_dim;
   const int kv_head = head - args.num_heads;
   if (kv_head >= args.kv.num_kv_heads) return;
@@ -220,7 +226,6 @@ __device__ void finish_in_memory(const Finish& args, int head, int row) {
 // kDim 0: any.
 template <int kDim>
 __global__ void __launch_bounds__(kWarps * 32) qkv_finish_kernel(const __grid_constant__ Finish args) {
-  let_successor_begin();
   const int head = static_cast<int>(blockIdx.x) * kWarps + static_cast<int>(threadIdx.x) / 32;
   const auto row = static_cast<int>(blockIdx.y);
   if constexpr (kDim == 0) {

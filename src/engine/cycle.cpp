@@ -40,7 +40,7 @@ Status Cycle::run(Context& context, std::span<Sequence* const> batch, RunTimes& 
     parts.end(Part::verify);
     return {};
   };
-  BLOCKDRAFT_TRY(queue(context, batch, work));
+  BLOCKDRAFT_TRY(context.cuda == nullptr ? work() : queue(context, batch, work));
   BLOCKDRAFT_TRY(synchronize(context));
   BLOCKDRAFT_TRY(settle(batch));
   accept(batch);  // and forgets the rejected rows
@@ -155,11 +155,9 @@ void Cycle::plan_work(const Context& context, std::span<Sequence* const> batch) 
 // On a card a cycle that is like an earlier one is repeated as its graph.
 Status Cycle::queue(Context& context, std::span<Sequence* const> batch, const std::function<Status()>& work) {
   if constexpr (kHasCuda) {
-    if (context.cuda != nullptr) {
-      BLOCKDRAFT_TRY(context.link->begin());
-      if (graphs_ == nullptr) graphs_ = std::make_shared<CycleGraphs>();
-      return graphs_->run(context, shape_of(batch), work);
-    }
+    BLOCKDRAFT_TRY(context.link->begin());
+    if (graphs_ == nullptr) graphs_ = std::make_shared<CycleGraphs>();
+    return graphs_->run(context, shape_of(batch), work);
   }
   return work();
 }

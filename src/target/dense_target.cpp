@@ -128,9 +128,9 @@ BatchView DenseTarget::lay_out(Context& context, std::span<const SequenceRows> s
 
 void DenseTarget::copy_taps(Context& context, const TargetPass& pass, int32_t layer_id, ConstTensorView h) const {
   const int64_t hidden = h.dim(1);
-  const TensorView rows = rows_of(pass.taps, 0, pass.tap_layer_ids.empty() ? 0 : h.dim(0));
   for (size_t tap = 0; tap < pass.tap_layer_ids.size(); ++tap) {
     if (pass.tap_layer_ids[tap] != layer_id) continue;
+    const TensorView rows = rows_of(pass.taps, 0, h.dim(0));
     copy_rows(context, columns_of(rows, static_cast<int64_t>(tap) * hidden, hidden), h, nullptr);
   }
 }

@@ -250,7 +250,7 @@ void attention(Context& context, const AttentionArgs& args) {
 // Room for some partial results of each multiprocessor, and for those of all groups of one sequence of full length.
 size_t attention_scratch_bytes(const CudaDevice& device, int32_t num_kv_heads, int32_t head_dim,
                                int32_t page_table_stride) {
-  constexpr int64_t kPartials = 6;  // of a multiprocessor
+  constexpr int64_t kPartials = 16;  // of a multiprocessor: those of some sequences of 32k positions in one call
   const int64_t queries = head_dim > 128 ? 32 : 64;
   const int64_t groups = int64_t{page_table_stride} * kPageSize / (kChunksPerGroup * kAttentionChunk) + 1;
   const int64_t partials = std::max(kPartials * device.num_multiprocessors(), num_kv_heads * groups);

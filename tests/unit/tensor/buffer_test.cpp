@@ -112,7 +112,7 @@ TEST(Arena, ToTheLastByte) {
 TEST(ArenaDeathTest, RunningOutIsABug) {
   Arena arena = make_arena(2 * Arena::kAlignment);
   arena.take_f32({kUnit + 1});
-  EXPECT_DEATH(arena.take_i32(1), "CHECK.*buffer_.size_bytes");
+  EXPECT_DEATH(arena.take_i32(1), "CHECK.*capacity_");
 }
 
 }  // namespace

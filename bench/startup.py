@@ -2,6 +2,7 @@
 """How long blockdraft takes to be ready, beside `cat` of the same files.
 
     bench/startup.py build/cpu-release/bin/blockdraft
+    bench/startup.py build/cuda/bin/blockdraft --device cuda --gigabytes 16 --formats BF16 --repeats 2
 
 Writes a random checkpoint of about --gigabytes to a temporary folder, once in BF16 and once in FP8 with a scale a row
 (whose codes are checked at load), and times in turn: `cat` of its weights, `inspect` (headers), a run that loads and
@@ -106,31 +107,32 @@ def medians(commands, repeats):
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def generate(program, target, max_tokens):
-    return [program, "generate", "--target", str(target), "--prompt", "x", "--max-tokens", str(max_tokens)]
+def generate(program, target, max_tokens, device):
+    return [program, "generate", "--device", device, "--target", str(target), "--prompt", "x", "--max-tokens",
+            str(max_tokens)]
 
 
-def checkpoint_times(program, folder, repeats):
+def checkpoint_times(program, folder, repeats, device):
     return medians({"cat": ["cat", str(folder / "model.safetensors")],
                     "inspect": [program, "inspect", str(folder)],
-                    "load": generate(program, folder, 0),
-                    "first token": generate(program, folder, 1)}, repeats)
+                    "load": generate(program, folder, 0, device),
+                    "first token": generate(program, folder, 1, device)}, repeats)
 
 
-def demo_times(program, repeats):
+def demo_times(program, repeats, device):
     drafter = ["--drafter", str(ROOT / "demo/pycode-14m-dflash2")]
-    return medians({"load": generate(program, DEMO, 0) + drafter,
-                    "first token": generate(program, DEMO, 1) + drafter}, repeats)
+    return medians({"load": generate(program, DEMO, 0, device) + drafter,
+                    "first token": generate(program, DEMO, 1, device) + drafter}, repeats)
 
 
-def measure(program, gigabytes=1.5, repeats=5):
+def measure(program, gigabytes=1.5, repeats=5, device="cpu", formats=("BF16", "FP8")):
     """By model, by command: median seconds. "bytes" of a checkpoint beside them."""
-    found = {"demo pair": demo_times(program, repeats)}
+    found = {"demo pair": demo_times(program, repeats, device)}
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("BF16", "FP8"):
+        for name in formats:
             path = Path(folder) / name
             size = write_checkpoint(path, gigabytes, name == "FP8")
-            found[name] = checkpoint_times(program, path, repeats) | {"bytes": size}
+            found[name] = checkpoint_times(program, path, repeats, device) | {"bytes": size}
             shutil.rmtree(path)
     return found
 
@@ -140,9 +142,11 @@ def main():
     parser.add_argument("program", help="the blockdraft to measure")
     parser.add_argument("--gigabytes", type=float, default=1.5)
     parser.add_argument("--repeats", type=int, default=5, help="rounds that count")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda[:N] (default: %(default)s)")
+    parser.add_argument("--formats", nargs="+", default=["BF16", "FP8"], choices=["BF16", "FP8"])
     parser.add_argument("--json", action="store_true")
     flags = parser.parse_args()
-    found = measure(flags.program, flags.gigabytes, flags.repeats)
+    found = measure(flags.program, flags.gigabytes, flags.repeats, flags.device, flags.formats)
     if flags.json:
         print(json.dumps(found))
         return
@@ -153,6 +157,8 @@ def main():
             if name == "bytes":
                 continue
             beside = "" if "cat" not in times else f", {took / times['cat']:.2f} x cat"
+            if size is not None and name == "load":  # less what a small model takes: the process, and a card's start
+                beside += f", {size * 1e-9 / (took - found['demo pair']['load']):.1f} GB/s"
             print(f"  {name:12}{took * 1e3:8.0f} ms{beside}")
 
 

@@ -167,18 +167,16 @@ std::vector<int32_t> Cycle::shape_of(std::span<Sequence* const> batch) const {
   if (!drafts_stay_) return {};
   int32_t context_rows = 0;
   int32_t context_sequences = 0;
-  bool draws = false;
   std::vector<int32_t> shape;
   for (size_t i = 0; i < batch.size(); ++i) {
     const Sequence& sequence = *batch[i];
     if (sequence.adaptive) return {};
     if (drafter_ != nullptr && sequence.num_tap_rows > 0) ++context_sequences;
     if (drafter_ != nullptr) context_rows += sequence.num_tap_rows;
-    draws = draws || !sequence.input.sampling.is_plain();
-    shape.push_back(widths_[i]);
+    shape.push_back(2 * widths_[i] + (sequence.input.sampling.draws() ? 1 : 0));
   }
   if (context_rows > kContextRows) return {};
-  shape.insert(shape.end(), {(context_rows + kPaddedRows - 1) / kPaddedRows, context_sequences, draws ? 1 : 0});
+  shape.insert(shape.end(), {(context_rows + kPaddedRows - 1) / kPaddedRows, context_sequences});
   return shape;
 }
 

@@ -37,7 +37,7 @@ class CycleGraphs {
     int64_t newest_use = 0;
   };
   Status capture(Context& context, Entry& entry, const std::function<Status()>& work);
-  Status replay(Context& context, const Entry& entry, const std::function<Status()>& work);
+  static void queue(Context& context, const Entry& entry, const std::function<Status()>& work);
   void make_room();
 
   std::map<Shape, Entry> entries_;

@@ -28,8 +28,8 @@ Result<HostLink> HostLink::create(CudaDevice& device, size_t send_bytes, size_t 
 
 Status HostLink::begin() {
   if (is_read_) BLOCKDRAFT_TRY(finish());
-  sent_ = waiting_ = 0;
-  waits_ = false;
+  sent_ = 0;
+  waits_ = is_queued_ = false;
   received_ = finished_ = 0;
   receipts_.clear();
   return {};
@@ -50,16 +50,21 @@ const void* HostLink::send(const void* data, size_t size_bytes) {
 void HostLink::let_sending_wait() {
   CHECK(!waits_);
   waits_ = true;
-  waiting_ = sent_;
 }
 
-void HostLink::send_waiting() {
-  CHECK(waits_);
-  waits_ = false;
-  device_->copy_to_device(at(send_device_, waiting_), at(send_pinned_, waiting_), sent_ - waiting_,
-                          "numbers for the card");
+void HostLink::queue_sending(size_t size_bytes) {
+  CHECK(waits_ && sent_ + size_bytes <= send_pinned_.size_bytes());
+  device_->copy_to_device(at(send_device_, sent_), at(send_pinned_, sent_), size_bytes, "numbers for the card");
   is_read_ = true;
 }
+
+void HostLink::queue_receiving() {
+  device_->copy_to_host(at(receive_pinned_, finished_), at(receive_device_, finished_), received_ - finished_,
+                        "numbers of the card");
+  is_queued_ = true;
+}
+
+void HostLink::send_no_more() { waits_ = false; }
 
 void* HostLink::receive(void* host, size_t size_bytes) {
   CHECK(received_ + padded(size_bytes) <= receive_pinned_.size_bytes());
@@ -70,8 +75,8 @@ void* HostLink::receive(void* host, size_t size_bytes) {
 }
 
 Status HostLink::finish() {
-  device_->copy_to_host(at(receive_pinned_, finished_), at(receive_device_, finished_), received_ - finished_,
-                        "numbers of the card");
+  if (!is_queued_) queue_receiving();
+  is_queued_ = false;
   BLOCKDRAFT_TRY(device_->synchronize());
   for (const Receipt& receipt : receipts_) {
     if (receipt.size_bytes > 0) std::memcpy(receipt.host, at(receive_pinned_, receipt.offset), receipt.size_bytes);

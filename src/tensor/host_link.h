@@ -27,16 +27,20 @@ class HostLink {
 
   // All places are free again. Waits for the card if it may still read them.  Errors: those of synchronize().
   Status begin();
-  // The place of a copy on the card. It is sent at once, or, while sending waits, by send_waiting().
+  // The place of a copy on the card. It is sent at once, unless sending waits.
   const void* send(const void* data, size_t size_bytes);
   // The place on the card of what `host` gets with the next finish().
   void* receive(void* host, size_t size_bytes);
   // Waits for the card; then all that was to be received is where it should be.  Errors: those of synchronize().
   Status finish();
 
-  // What is sent between these two goes in one copy, queued by the second.
+  // For a graph, which has one copy of each kind. From let_sending_wait() to send_no_more() nothing is sent by itself;
+  // queue_sending() queues the copy of the next `size_bytes` of places, whatever they will hold when it runs, and
+  // queue_receiving() that of all that is to be received, for finish().
   void let_sending_wait();
-  void send_waiting();
+  void queue_sending(size_t size_bytes);
+  void queue_receiving();
+  void send_no_more();
   size_t sent_bytes() const { return sent_; }
 
  private:
@@ -50,11 +54,11 @@ class HostLink {
   CudaDevice* device_;
   Buffer send_pinned_, send_device_, receive_pinned_, receive_device_;
   size_t sent_ = 0;     // bytes of places in use
-  size_t waiting_ = 0;  // from here on they were not queued
   bool waits_ = false;
   bool is_read_ = false;  // the card may be reading what was sent
   size_t received_ = 0;
   size_t finished_ = 0;
+  bool is_queued_ = false;  // the copy of what is to be received
   std::vector<Receipt> receipts_;
 };
 

@@ -58,7 +58,7 @@ LIBRARIES = {
 }
 
 CUDA_HEADER = re.compile(r"^(cuda|cublas|cooperative_groups|nccl|mma\.h|nv/)")
-CUDA_FILE = re.compile(r"^src/tensor/cuda_\w+\.cpp$|^src/ops/cuda/")  # the only files that may include one
+CUDA_FILE = re.compile(r"^src/tensor/cu(?:da|blas)_\w+\.cpp$|^src/ops/cuda/")  # the only files that may include one
 
 STANDARD_HEADERS = set("""
 algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes climits
@@ -133,7 +133,7 @@ def check_src_include(path: str, folder: str, include: Include) -> Iterator[str]
         yield f"'{name}' is not relative to src/ or include/"
     elif CUDA_HEADER.match(name):
         if not CUDA_FILE.search(path):
-            yield f"<{name}> may be included only by src/tensor/cuda_*.cpp and src/ops/cuda/"
+            yield f"<{name}> may be included only by src/tensor/cu(da|blas)_*.cpp and src/ops/cuda/"
     else:
         for start, folders in LIBRARIES.items():
             if name.startswith(start) and folder not in folders:

@@ -120,8 +120,10 @@ void ContextKv::extend(Context& context, const DrafterWeights& weights, ConstTen
 
 void ContextKv::flush(Context& context, const DrafterWeights& weights, ConstTensorView inv_freq, ConstTensorView taps) {
   const ArenaScope scope(*context.arena);
-  if (context.cuda != nullptr && context.recorder == nullptr) {
-    rows_.resize((rows_.size() + kPaddedRows - 1) / kPaddedRows * kPaddedRows, 0);
+  const int64_t recorded = std::ssize(rows_);
+  if (context.cuda != nullptr) {
+    const auto granule = static_cast<size_t>(context.prompt_products == nullptr ? kPaddedRows : kPromptRows);
+    rows_.resize((rows_.size() + granule - 1) / granule * granule, 0);
     batch_.pad(static_cast<int32_t>(rows_.size()));
   }
   const TensorView gathered = context.arena->take_f32({std::ssize(rows_), taps.dim(1)});
@@ -138,8 +140,8 @@ void ContextKv::flush(Context& context, const DrafterWeights& weights, ConstTens
 
   linear(context, {.out = c, .x = gathered, .weights = {&weights.fc, 1}});
   rms_norm(context, c, c, weights.hidden_norm, eps);
-  record(context, "taps", gathered);
-  record(context, "context_features", c);
+  record(context, "taps", rows_of(gathered, 0, recorded));
+  record(context, "context_features", rows_of(c, 0, recorded));
   linear(context, {.out = kv, .x = c, .weights = weights.context_kv_proj});
   rope_table(context, rope_rows, batch.positions, inv_freq,
              static_cast<float>(config_.transformer.rope.attention_factor));

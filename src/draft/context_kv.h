@@ -10,13 +10,14 @@
 #include "draft/drafter_weights.h"
 #include "nn/batch.h"
 #include "nn/kv_cache.h"
+#include "ops/linear.h"
 #include "tensor/context.h"
 #include "tensor/recorder.h"
 
 namespace blockdraft {
 
 // Context rows are made this many at a time; memory does not grow with the prompt.
-inline constexpr int32_t kContextRows = 256;
+inline constexpr int32_t kContextRows = kPromptRows;
 inline constexpr int32_t kPaddedRows = 16;
 
 // Context K/V of all layers and sequences, and the room for block rows behind them: the block's own K/V lie at their
@@ -29,7 +30,8 @@ class ContextKv {
   ContextKv(const DrafterConfig& config, const KvCacheShape& shape, KvCache cache);
 
   // c = hidden_norm(fc u); K = rope(k_norm(k_proj c)), V = v_proj c for every layer, appended to the sequences.
-  // On a card passes of up to kContextRows rows are padded to a multiple of kPaddedRows, so that they differ little.
+  // On a card passes of up to kContextRows rows are padded to a multiple of kPaddedRows, so that they differ little;
+  // with Context::prompt_products to kPromptRows.
   void extend(Context& context, const DrafterWeights& weights, ConstTensorView inv_freq, ConstTensorView taps,
               std::span<const TapRows> rows);
   static size_t scratch_bytes(const DrafterConfig& config);

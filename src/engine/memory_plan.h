@@ -9,12 +9,13 @@
 #include "draft/draft_model.h"
 #include "engine/cycle.h"
 #include "nn/output_head.h"
+#include "ops/linear.h"
 #include "target/target.h"
 
 namespace blockdraft {
 
 // Prompts are read in passes of so many positions on a fixed grid, so that memory does not grow with their length.
-inline constexpr int32_t kPrefillRows = 256;
+inline constexpr int32_t kPrefillRows = kPromptRows;
 
 // Rows that a target must take in one pass.
 int32_t max_target_rows(const CycleLimits& limits);

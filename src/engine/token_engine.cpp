@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/has_cuda.h"
+#include "base/log.h"
 #include "base/timer.h"
 #include "verify/accept.h"
 
@@ -47,6 +48,7 @@ Status TokenEngine::allocate() {
   context_ = {.threads = &threads_, .isa = options_.isa};
   if (options_.device != nullptr) {
     BLOCKDRAFT_TRY(open_link());
+    open_prompt_products();
     BLOCKDRAFT_TRY(measure_scratch());
   }
   BLOCKDRAFT_ASSIGN(Buffer scratch, allocate_for(options_.device, plan_.scratch, "scratch"));
@@ -70,6 +72,18 @@ Status TokenEngine::open_link() {
     context_.cpu_arena = cpu_arena_.get();
   }
   return {};
+}
+
+// A library that a machine may do without.
+void TokenEngine::open_prompt_products() {
+  if constexpr (kHasCuda) {
+    auto opened = CublasLt::open(*options_.device);
+    if (opened) {
+      prompt_products_ = *std::move(opened);
+    } else {
+      log_info("prompts are read by the kernels of decoding, which takes longer: {}", opened.error().message);
+    }
+  }
 }
 
 Status TokenEngine::validate(const TokenRequest& request, size_t index) const {
@@ -252,10 +266,23 @@ Status TokenEngine::admit(Sequence& sequence) {
   return {};
 }
 
+// The first token is chosen as all others are, by the kernels of decoding.
 Status TokenEngine::prefill(Sequence& sequence, int32_t& first_choice) {
   const ArenaScope scope(*context_.arena);
-  const std::span<const int32_t> prompt = sequence.input.prompt_ids;
   const TensorView hidden = context_.arena->take_f32({1, target_.config().transformer.hidden_size});
+  context_.prompt_products = prompt_products_.get();
+  const Status status = read_prompt(sequence, hidden);
+  context_.prompt_products = nullptr;
+  BLOCKDRAFT_TRY(status);
+  const VerifiedBlock block{.sequence = &sequence};
+  int32_t accepted = 0;
+  first_chooser_.choose(context_, hidden, {&block, 1}, {&first_choice, 1}, {&accepted, 1});
+  BLOCKDRAFT_TRY(synchronize(context_));
+  return first_chooser_.settle({&block, 1}, {&first_choice, 1}, {&accepted, 1});
+}
+
+Status TokenEngine::read_prompt(Sequence& sequence, TensorView hidden) {
+  const std::span<const int32_t> prompt = sequence.input.prompt_ids;
   const std::span<const int32_t> layer_ids =
       drafter_ == nullptr ? std::span<const int32_t>{} : drafter_->target_layer_ids();
   const TensorView taps =
@@ -279,11 +306,7 @@ Status TokenEngine::prefill(Sequence& sequence, int32_t& first_choice) {
       drafter_->extend_context(context_, taps, {&tap_rows, 1});
     }
   }
-  const VerifiedBlock block{.sequence = &sequence};
-  int32_t accepted = 0;
-  first_chooser_.choose(context_, hidden, {&block, 1}, {&first_choice, 1}, {&accepted, 1});
-  BLOCKDRAFT_TRY(synchronize(context_));
-  return first_chooser_.settle({&block, 1}, {&first_choice, 1}, {&accepted, 1});
+  return {};
 }
 
 Status TokenEngine::begin_pass() {

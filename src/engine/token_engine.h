@@ -23,6 +23,7 @@
 #include "target/target.h"
 #include "tensor/buffer.h"
 #include "tensor/context.h"
+#include "tensor/cublas_lt.h"
 #include "tensor/host_link.h"
 
 namespace blockdraft {
@@ -79,6 +80,7 @@ class TokenEngine {
   TokenEngine(Target& target, DraftSource* drafter, const TokenEngineOptions& options);
   Status allocate();
   Status open_link();
+  void open_prompt_products();
   Status measure_scratch();
   Status validate(const TokenRequest& request, size_t index) const;
   int64_t text_limit(const TokenRequest& request) const;  // tokens that its text may have
@@ -90,7 +92,8 @@ class TokenEngine {
   Status admit(Sequence& sequence);
   Status run_cycle(std::span<Sequence* const> batch);
   Status prefill(Sequence& sequence, int32_t& first_choice);
-  Status begin_pass();  // what earlier ones sent is no longer needed
+  Status read_prompt(Sequence& sequence, TensorView hidden);  // [1, hidden] of its last position
+  Status begin_pass();                                        // what earlier ones sent is no longer needed
   void release(Sequence& sequence);
 
   Target& target_;
@@ -102,7 +105,8 @@ class TokenEngine {
   MemoryPlan plan_;
   std::unique_ptr<Arena> arena_, cpu_arena_;  // the latter of engines on a card
   std::shared_ptr<HostLink> link_;
-  Buffer prefill_taps_;  // [kPrefillRows, taps]
+  std::shared_ptr<CublasLt> prompt_products_;  // null: the kernels of decoding read prompts
+  Buffer prefill_taps_;                        // [kPrefillRows, taps]
   std::unique_ptr<Cycle> cycle_;
   std::optional<CycleDump> dump_;
   Context context_;

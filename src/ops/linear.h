@@ -11,6 +11,9 @@
 
 namespace blockdraft {
 
+// Prompts are read in passes of so many positions, at multiples of that.
+inline constexpr int32_t kPromptRows = 256;
+
 // out[r, n] = scale[n] * sum_k x[r, k] * W[n, k] + bias[n]   (+ out[r, n] if accumulate)
 // scale[n] is the row scale of FP8, if the weight has one (tensor/weight_view.h); W has its other scales in it.
 // where W is the stack of `weights` along the output dimension: q, k and v, or gate and up, are one call.
@@ -25,6 +28,7 @@ namespace blockdraft {
 // comes out of memory once for all rows of the call.
 // With CpuIsa::avx512_bf16, x is rounded to BF16 for weights in BF16, FP8 and NVFP4 if `rounds` (subnormal numbers
 // count as zero); products and sums are float32 everywhere.
+// With Context::prompt_products, a call of kPromptRows rows has an order of its own (ops/cuda/linear_prompt.h).
 struct LinearArgs {
   TensorView out;
   ConstTensorView x;

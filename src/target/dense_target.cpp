@@ -8,6 +8,7 @@
 #include "nn/card_support.h"
 #include "ops/copy_rows.h"
 #include "ops/embedding.h"
+#include "ops/linear.h"
 #include "ops/rms_norm.h"
 #include "ops/rope.h"
 
@@ -15,6 +16,12 @@ namespace blockdraft {
 namespace {
 
 constexpr AttentionMask kCausal{.causal = true, .window = 0};
+
+int64_t rows_of_sequences(const TargetPass& pass) {
+  int64_t rows = 0;
+  for (const SequenceRows& sequence : pass.sequences) rows += std::ssize(sequence.token_ids);
+  return rows;
+}
 
 Status refuse_unused(const WeightStore& store, const TargetConfig& config) {
   const std::vector<std::string> unused = store.unused();
@@ -123,6 +130,8 @@ BatchView DenseTarget::lay_out(Context& context, std::span<const SequenceRows> s
     batch_.add(sequence.first_position, static_cast<int32_t>(sequence.token_ids.size()), sequence.token_ids.data(),
                cache_.page_table(sequence.slot));
   }
+  // Products of a prompt differ with the number of rows, so all passes have the same.
+  if (context.prompt_products != nullptr) batch_.pad(kPromptRows);
   return batch_.view(context);
 }
 
@@ -137,20 +146,22 @@ void DenseTarget::copy_taps(Context& context, const TargetPass& pass, int32_t la
 
 void DenseTarget::forward(Context& context, const TargetPass& pass) {
   const ArenaScope scope(*context.arena);
+  CHECK(pass.token_ids == nullptr || context.prompt_products == nullptr);
   const TransformerConfig& transformer = config_.transformer;
   const BatchView batch = lay_out(context, pass.sequences);
   if (is_repeated(context)) return;
   const TensorView h = context.arena->take_f32({batch.num_rows, transformer.hidden_size});
+  const TensorView tapped = rows_of(h, 0, rows_of_sequences(pass));
   const TensorView rope = context.arena->take_f32({batch.num_rows, 2 * inv_freq_.dim(0)});
   const int32_t* ids = pass.token_ids == nullptr ? batch.token_ids : pass.token_ids;
 
   embedding(context, h, ids, weights_.embed_tokens, embedding_scale());
   rope_table(context, rope, batch.positions, inv_freq_, static_cast<float>(transformer.rope.attention_factor));
-  copy_taps(context, pass, -1, h);
+  copy_taps(context, pass, -1, tapped);
   const LayerInput input{transformer, batch, rope};
   for (int32_t index = 0; index < static_cast<int32_t>(weights_.layers.size()); ++index) {
     decoder_layer(context, weights_.layers[static_cast<size_t>(index)], input, kCausal, cache_.layer(index), h);
-    copy_taps(context, pass, index, h);
+    copy_taps(context, pass, index, tapped);
   }
   norm_rows(context, pass, h);
 }

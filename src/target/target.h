@@ -56,6 +56,7 @@ class Target {
 
   // Room for `rows` more rows of the sequence. Within the limits it cannot fail.
   virtual void reserve(int32_t slot, int32_t rows) = 0;
+  // With Context::prompt_products: at most kPromptRows rows (ops/linear.h), with ids of `sequences`.
   virtual void forward(Context& context, const TargetPass& pass) = 0;
   // Keeps the first `rows` rows of the last pass in the sequence's state.
   virtual void commit(int32_t slot, int32_t rows) = 0;

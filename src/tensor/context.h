@@ -8,6 +8,7 @@
 
 namespace blockdraft {
 
+class CublasLt;
 class HostLink;
 class Recorder;
 
@@ -22,6 +23,9 @@ struct Context {
   CudaDevice* cuda = nullptr;
   HostLink* link = nullptr;    // what the CPU and the card tell each other (tensor/host_link.h)
   Arena* cpu_arena = nullptr;  // for arrays of the CPU
+  // Only while a pass over a prompt's grid is queued, and there only if the library was found: what takes the products
+  // of its kPromptRows rows (ops/linear.h).
+  CublasLt* prompt_products = nullptr;
 };
 
 // Whether a graph has the work that is queued now (CudaDevice::repeats).

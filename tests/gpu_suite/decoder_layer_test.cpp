@@ -17,6 +17,7 @@
 #include "ops/rope.h"
 #include "support/paged_sequences.h"
 #include "support/stored_weight.h"
+#include "tensor/cublas_lt.h"
 
 namespace blockdraft {
 namespace {
@@ -95,11 +96,16 @@ std::vector<float> inverse_frequencies() {
   return result;
 }
 
-// Some layers over the same batch. What a pass writes lies in one piece: h, then K and V of each layer.
+// Some layers over the same batch, and so many rows of no sequence. What a pass writes lies in one piece: h, then K and
+// V of each layer.
 class Layers {
  public:
-  Layers(OnCard& on, Format format, const std::vector<SequenceSpec>& specs)
-      : on_(on), config_(config()), pages_(specs, kKvHeads, kHeadDim, 5), host_batch_(pages_.batch()) {
+  Layers(OnCard& on, Format format, const std::vector<SequenceSpec>& specs, int64_t padding = 0)
+      : on_(on),
+        config_(config()),
+        pages_(specs, kKvHeads, kHeadDim, 5),
+        host_batch_(pages_.batch()),
+        padding_(padding) {
     std::mt19937 generator(7);
     pages_.fill();
     h0_ = Matrix::random(generator, rows(), config_.hidden_size);
@@ -111,6 +117,7 @@ class Layers {
     positions_ = on.poisoned_i32(rows());
     next_positions_ = on.poisoned_i32(rows());
     batch_.positions = positions_;
+    batch_.num_rows = static_cast<int32_t>(rows());
     h0_on_card_ = on.upload(h0_);
     inv_freq_ = on.upload(inverse_frequencies());
     rope_ = on.upload(Matrix(rows(), kHeadDim));
@@ -126,8 +133,9 @@ class Layers {
 
   // The positions of the next passes, `back` before those of the specs.
   void set_positions(int32_t back) {
-    std::vector<int32_t> positions(host_batch_.positions, host_batch_.positions + rows());
+    std::vector<int32_t> positions(host_batch_.positions, host_batch_.positions + host_batch_.num_rows);
     for (int32_t& position : positions) position -= back;
+    positions.resize(static_cast<size_t>(rows()), 0);
     Card::device().copy_to_device(next_positions_, positions.data(), positions.size() * 4, "positions");
     on_.synchronize();
   }
@@ -154,10 +162,11 @@ class Layers {
 
   TensorView h() const { return view_f32(reinterpret_cast<float*>(out_), Shape{rows(), config_.hidden_size}); }
 
-  // What the CPU makes of h.
+  // What the CPU makes of h, without padding.
   Matrix on_cpu() {
-    Matrix h = h0_;
-    Matrix rope(rows(), kHeadDim);
+    Matrix h(host_batch_.num_rows, config_.hidden_size);
+    for (int64_t r = 0; r < h.rows(); ++r) std::copy_n(h0_.row(r), h.columns(), h.row(r));
+    Matrix rope(h.rows(), kHeadDim);
     const std::vector<float> inv_freq = inverse_frequencies();
     rope_table(on_.cpu(), rope.view(), host_batch_.positions, view_f32(inv_freq.data(), Shape{kHeadDim / 2}), 1.0f);
     const LayerInput input{config_, host_batch_, rope.view()};
@@ -173,7 +182,7 @@ class Layers {
   }
 
  private:
-  int64_t rows() const { return host_batch_.num_rows; }
+  int64_t rows() const { return host_batch_.num_rows + padding_; }
   size_t h_bytes() const { return static_cast<size_t>(rows() * config_.hidden_size) * sizeof(float); }
   size_t pool_bytes() const {
     return static_cast<size_t>(int64_t{pages_.kv().num_pages} * kKvHeads * kPageSize * kHeadDim) * 2;
@@ -192,6 +201,7 @@ class Layers {
   const TransformerConfig config_;
   PagedSequences pages_;
   const BatchView host_batch_;
+  const int64_t padding_;
   Matrix h0_{0, 0};
   std::vector<HostLayer> host_;
   std::vector<DecoderLayer> layers_;
@@ -301,6 +311,34 @@ TEST(DecoderLayer, ReplaysHaveTheBitsOfTheOps) {
       EXPECT_EQ(differing, 0) << name_of(format) << ", " << specs.size() << " sequences: of " << kReplays << " replays";
       cudaGraphExecDestroy(executable);
       cudaGraphDestroy(graph);
+    }
+  }
+}
+
+// The passes over a prompt are padded to the grid: a position has the bits that it has in a full one.
+TEST(DecoderLayer, OfAPromptIsThatOfAFullGrid) {
+  const auto products = CublasLt::open(Card::device());
+  if (!products) GTEST_SKIP() << products.error().message;
+  constexpr int32_t kFirst = 2 * kPromptRows;
+  for (const Format format : {Format::bf16, Format::fp8_row, Format::fp8_block, Format::nvfp4}) {
+    OnCard on(size_t{192} << 20);
+    on.card().prompt_products = products->get();
+    Layers full(on, format, {{1, kFirst, kPromptRows}});
+    full.set_positions(0);
+    full.reset();
+    full.pass(whole_layer);
+    const Matrix expected = on.download(full.h());
+    EXPECT_LT(test::relative_error(expected, full.on_cpu()), 3e-2) << name_of(format);
+    for (const int32_t rows : {1, 17, 100, 255}) {
+      Layers padded(on, format, {{1, kFirst, rows}}, kPromptRows - rows);
+      padded.set_positions(0);
+      padded.reset();
+      padded.pass(whole_layer);
+      const Matrix found = on.download(padded.h());
+      for (int64_t r = 0; r < rows; ++r) {
+        ASSERT_TRUE(test::same_bits(found.row(r), expected.row(r), expected.columns()))
+            << name_of(format) << ": row " << r << " of " << rows;
+      }
     }
   }
 }

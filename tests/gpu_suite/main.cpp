@@ -1,5 +1,5 @@
-// blockdraft-gpu-suite: a line a case, then "N passed, M failed". Exit code 1 after a failure, 77 where there is no
-// card and BLOCKDRAFT_CARD asks for none.
+// blockdraft-gpu-suite: a line a case, behind the reason of one that fails or is skipped, then "N passed, M failed".
+// Exit code 1 after a failure, 77 where there is no card and BLOCKDRAFT_CARD asks for none.
 #include <cstdio>
 #include <cstdlib>
 
@@ -12,14 +12,18 @@ namespace {
 
 class LinePrinter : public testing::EmptyTestEventListener {
   void OnTestPartResult(const testing::TestPartResult& result) override {
-    if (!result.failed()) return;
+    if (!result.failed() && !result.skipped()) return;
     std::printf("%s:%d: %s\n", result.file_name() == nullptr ? "?" : result.file_name(), result.line_number(),
                 result.message());
   }
 
   void OnTestEnd(const testing::TestInfo& info) override {
-    std::printf("%-6s %s.%s (%lld ms)\n", info.result()->Passed() ? "ok" : "FAILED", info.test_suite_name(),
-                info.name(), static_cast<long long>(info.result()->elapsed_time()));
+    const testing::TestResult& result = *info.result();
+    std::printf("%-6s %s.%s (%lld ms)\n",
+                result.Passed()    ? "ok"
+                : result.Skipped() ? "skipped"
+                                   : "FAILED",
+                info.test_suite_name(), info.name(), static_cast<long long>(result.elapsed_time()));
     std::fflush(stdout);
   }
 

@@ -3,6 +3,7 @@
 
 #include "ops/cuda/best_key.cuh"
 #include "ops/cuda/launch.h"
+#include "ops/cuda/linear_prompt.h"
 #include "ops/cuda/linear_simple.h"
 #include "ops/cuda/linear_split.h"
 #include "ops/cuda/linear_stream.h"
@@ -111,6 +112,8 @@ void best_of_parts(Context& context, int32_t* ids, const BestKey* keys, int64_t 
 void linear(Context& context, const LinearArgs& args) {
   for (const WeightView& weight : args.weights) CHECK(!weight.is_packed);
   if (args.x.dim(0) == 0) return;
+  const auto is_for_prompts = [&](const WeightView& weight) { return prompt_takes(context, args.x.dim(0), weight); };
+  if (args.rounds && std::ranges::all_of(args.weights, is_for_prompts)) return linear_prompt(context, args);
   int64_t column = 0;
   for (size_t i = 0; i < args.weights.size();) {
     const bool streams = args.rounds && stream_takes(context, args.weights[i]);
@@ -132,12 +135,16 @@ void linear(Context& context, const LinearArgs& args) {
 
 void linear_silu_mul(Context& context, const LinearSiluMulArgs& args) {
   CHECK(!args.gate.is_packed && !args.up.is_packed);
-  if (args.x.dim(0) == 0) return;
+  const int64_t rows = args.x.dim(0);
+  if (rows == 0) return;
+  if (prompt_takes(context, rows, args.gate) && prompt_takes(context, rows, args.up)) {
+    return linear_silu_mul_prompt(context, args);
+  }
   if (!stream_takes(context, args.gate) || !stream_takes(context, args.up) || !are_alike(args.gate, args.up)) {
     return linear_silu_mul_simple(context, args);
   }
-  for_row_groups(args.x.dim(0), [&](int64_t first, int64_t rows) {
-    StreamCall call = stream_call(StreamOutput::silu_mul, args.x, first, rows);
+  for_row_groups(rows, [&](int64_t first, int64_t count) {
+    StreamCall call = stream_call(StreamOutput::silu_mul, args.x, first, count);
     call.weights[0] = args.gate;
     call.weights[1] = args.up;
     call.num_weights = 2;

@@ -132,15 +132,14 @@ MarkovSelection::Group MarkovSelection::take_group(Context& context, const Selec
   return group;
 }
 
-// Null if nothing is drawn. Without filters (spec 5.3).
+// Null if nothing is drawn in any group, so that what is queued does not depend on who is in which. Without filters
+// (spec 5.3).
 const RowSampling* MarkovSelection::samplings_of(Context& context, const SelectionInput& input, const Group& group) {
   const std::span requests = input.requests;
   const auto request_of = [&](int64_t i) -> const DraftRequest& {
     return requests[static_cast<size_t>(group.request[i])];
   };
-  bool draws = false;
-  for (int64_t i = 0; i < group.num_sequences; ++i) draws = draws || request_of(i).sampling.row.temperature > 0.0f;
-  if (!draws) return nullptr;
+  if (!any_drawn(requests)) return nullptr;
   RowSampling* samplings = take_row_samplings(host_arena(context), group.num_rows);
   int64_t row = 0;
   for (int64_t step = 0; row < group.num_rows; ++step) {

@@ -168,6 +168,7 @@ std::vector<int32_t> Cycle::shape_of(std::span<Sequence* const> batch) const {
   int32_t context_rows = 0;
   int32_t context_sequences = 0;
   bool draws = false;
+  bool drafts_are_drawn = false;
   std::vector<int32_t> shape;
   for (size_t i = 0; i < batch.size(); ++i) {
     const Sequence& sequence = *batch[i];
@@ -175,10 +176,12 @@ std::vector<int32_t> Cycle::shape_of(std::span<Sequence* const> batch) const {
     if (drafter_ != nullptr && sequence.num_tap_rows > 0) ++context_sequences;
     if (drafter_ != nullptr) context_rows += sequence.num_tap_rows;
     draws = draws || !sequence.input.sampling.is_plain();
+    drafts_are_drawn = drafts_are_drawn || (widths_[i] > 0 && sequence.input.sampling.draws());
     shape.push_back(widths_[i]);
   }
   if (context_rows > kContextRows) return {};
-  shape.insert(shape.end(), {(context_rows + kPaddedRows - 1) / kPaddedRows, context_sequences, draws ? 1 : 0});
+  shape.insert(shape.end(), {(context_rows + kPaddedRows - 1) / kPaddedRows, context_sequences, draws ? 1 : 0,
+                             drafts_are_drawn ? 1 : 0});
   return shape;
 }
 

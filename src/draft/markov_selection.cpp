@@ -110,9 +110,12 @@ MarkovSelection::Group MarkovSelection::take_group(Context& context, const Selec
   order_steps(host_arena(context), input, first_request, num_requests, first_draft, group);
   Arena& arena = *context.arena;
   const int64_t rank = config_.markov_rank;
-  group.choices = arena.take_i32(group.num_rows);
-  group.hidden = arena.take_f32({group.num_rows, hidden_size_});
-  group.logits = arena.take_f32({group.num_rows, input.head.weight.out_features});
+  // Fewer drafts in all may make a larger group than more do (four sequences of 15 and one of 4, against eight of 15).
+  // A card's scratch is measured with the most, so what is taken must never grow as they get fewer.
+  const int64_t room = std::max(group.num_rows, std::min(input.hidden.dim(0), kLogitRows));
+  group.choices = arena.take_i32(room);
+  group.hidden = rows_of(arena.take_f32({room, hidden_size_}), 0, group.num_rows);
+  group.logits = rows_of(arena.take_f32({room, input.head.weight.out_features}), 0, group.num_rows);
   group.confidence = arena.take_f32({group.num_rows, 1});
   group.embedded = arena.take_f32({group.num_sequences, rank});
   group.joined = arena.take_f32({group.num_sequences, hidden_size_ + 2 * rank});
@@ -132,15 +135,14 @@ MarkovSelection::Group MarkovSelection::take_group(Context& context, const Selec
   return group;
 }
 
-// Null if nothing is drawn. Without filters (spec 5.3).
+// Null if nothing is drawn in any group, so that what is queued does not depend on who is in which. Without filters
+// (spec 5.3).
 const RowSampling* MarkovSelection::samplings_of(Context& context, const SelectionInput& input, const Group& group) {
   const std::span requests = input.requests;
   const auto request_of = [&](int64_t i) -> const DraftRequest& {
     return requests[static_cast<size_t>(group.request[i])];
   };
-  bool draws = false;
-  for (int64_t i = 0; i < group.num_sequences; ++i) draws = draws || request_of(i).sampling.row.temperature > 0.0f;
-  if (!draws) return nullptr;
+  if (!any_drawn(requests)) return nullptr;
   RowSampling* samplings = take_row_samplings(host_arena(context), group.num_rows);
   int64_t row = 0;
   for (int64_t step = 0; row < group.num_rows; ++step) {

@@ -55,12 +55,10 @@ Result<void*> DeviceWeights::take(size_t size_bytes) {
 
 Result<const void*> DeviceWeights::copy_bytes(const void* data, size_t size_bytes) {
   if (data == nullptr) return data;
-  const auto [place, is_new] = copies_.try_emplace(data, nullptr);
-  if (!is_new) return place->second;
+  if (const auto known = copies_.find(data); known != copies_.end()) return known->second;
   BLOCKDRAFT_ASSIGN(void* memory, take(size_bytes));
   upload_->copy(memory, static_cast<const std::byte*>(data), size_bytes);
-  place->second = memory;
-  return place->second;
+  return copies_.emplace(data, memory).first->second;
 }
 
 Status DeviceWeights::move(ConstTensorView& values) {

@@ -77,14 +77,15 @@ void* HostLink::receive(void* host, size_t size_bytes) {
 Status HostLink::finish() {
   if (!is_queued_) queue_receiving();
   is_queued_ = false;
-  BLOCKDRAFT_TRY(device_->synchronize());
+  const Status done = device_->synchronize();
   for (const Receipt& receipt : receipts_) {
+    if (!done) break;
     if (receipt.size_bytes > 0) std::memcpy(receipt.host, at(receive_pinned_, receipt.offset), receipt.size_bytes);
   }
   receipts_.clear();
   finished_ = received_;
   is_read_ = false;
-  return {};
+  return done;
 }
 
 }  // namespace blockdraft

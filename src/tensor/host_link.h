@@ -31,7 +31,8 @@ class HostLink {
   const void* send(const void* data, size_t size_bytes);
   // The place on the card of what `host` gets with the next finish().
   void* receive(void* host, size_t size_bytes);
-  // Waits for the card; then all that was to be received is where it should be.  Errors: those of synchronize().
+  // Waits for the card; then all that was to be received is where it should be.  Errors: those of synchronize(); then
+  // it is not, and never will be.
   Status finish();
 
   // For a graph, which has one copy of each kind. From let_sending_wait() to send_no_more() nothing is sent by itself;

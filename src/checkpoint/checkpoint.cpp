@@ -215,4 +215,12 @@ void Checkpoint::expect_no_reads(const std::byte* data, size_t size_bytes) const
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
+void Checkpoint::forget_values() const {
+  if (random_ != nullptr) return random_->forget_values();
+  for (const std::string& name : names()) {
+    const StoredTensor& tensor = *find(name);
+    expect_no_reads(tensor.data, tensor.size_bytes);
+  }
+}
+
 }  // namespace blockdraft

@@ -203,10 +203,17 @@ std::vector<Request> requests_of(const std::vector<NamedPrompt>& prompts, const 
 Result<int> run_bench(const BenchFlags& flags) {
   BLOCKDRAFT_TRY(apply(flags.common));
   BLOCKDRAFT_ASSIGN(const std::vector<NamedPrompt> prompts, prompts_of(flags));
+  MachineLimits limits;
+  const bool on_card = flags.common.device.kind == Device::Kind::cuda;
+  if (on_card) {
+    BLOCKDRAFT_ASSIGN(limits, measure_card_limits(flags.common.device));
+  }
   BLOCKDRAFT_ASSIGN(Engines engines, open_engines(flags));
   const std::vector<Request> requests = requests_of(prompts, flags, engines.drafted.info());
   BLOCKDRAFT_ASSIGN(const BenchResult result, measure(engines, {prompts, requests}, flags));
-  BLOCKDRAFT_ASSIGN(const MachineLimits limits, measure_limits(working_sets(result), result.info));
+  if (!on_card) {
+    BLOCKDRAFT_ASSIGN(limits, measure_limits(working_sets(result), result.info));
+  }
   if (flags.common.json) write_json(json_bench(result, limits));
   log_warnings(engines.drafted);
   write_human(flags.common.json, human_bench(result, limits));

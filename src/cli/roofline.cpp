@@ -98,11 +98,12 @@ const ReadLimit& MachineLimits::read_of(int64_t bytes) const {
 }
 
 Result<MachineLimits> measure_limits(std::span<const int64_t> buffer_bytes, const EngineInfo& info) {
-  if (info.device.kind == Device::Kind::cpu) {
-    BLOCKDRAFT_ASSIGN(const CpuIsa isa, choose_cpu_isa(info.cpu_isa));
-    return limits_of_cpu(buffer_bytes, info.threads, isa);
-  }
-  BLOCKDRAFT_ASSIGN(const ReadBandwidth read, measure_read_bandwidth(info.device));
+  BLOCKDRAFT_ASSIGN(const CpuIsa isa, choose_cpu_isa(info.cpu_isa));
+  return limits_of_cpu(buffer_bytes, info.threads, isa);
+}
+
+Result<MachineLimits> measure_card_limits(Device device) {
+  BLOCKDRAFT_ASSIGN(const ReadBandwidth read, measure_read_bandwidth(device));
   return MachineLimits{.reads = {{read.buffer_bytes, read.bytes_per_s}}, .flops_per_s = std::nullopt};
 }
 

@@ -28,8 +28,10 @@ struct MachineLimits {
 // On the CPU with the engine's threads: reads buffers of these sizes (those within 1/8 of a smaller one are left out),
 // the best of several times each, and multiplies and adds with the instructions of the kernels for the engine's
 // instruction set (cli/peak.h). Takes about half a second.
-// On a card: reads its memory (measure_read_bandwidth, whose errors are those of this), whatever the sizes.
 Result<MachineLimits> measure_limits(std::span<const int64_t> buffer_bytes, const EngineInfo& info);
+
+// Reads a card's memory: best before models fill it. Errors: those of measure_read_bandwidth.
+Result<MachineLimits> measure_card_limits(Device device);
 
 // Seconds that a pass needs at least: max(bytes / bandwidth, flops / peak).
 struct PassFloor {

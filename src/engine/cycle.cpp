@@ -149,7 +149,9 @@ void Cycle::plan_work(const Context& context, std::span<Sequence* const> batch) 
   const bool is_looked_at = context.recorder != nullptr || std::ranges::any_of(batch, [](const Sequence* sequence) {
                               return TokenChooser::chooses_on_cpu(sequence->input);
                             });
-  drafts_stay_ = context.cuda != nullptr && !is_looked_at && (drafter_ == nullptr || drafter_->proposes_on_device());
+  // While the card skips there is nothing to look at, and all drafts count: scratch is measured for most rows.
+  drafts_stay_ = context.cuda != nullptr && !is_looked_at &&
+                 (drafter_ == nullptr || drafter_->proposes_on_device() || is_skipped(context));
 }
 
 // On a card a cycle that is like an earlier one is repeated as its graph.
@@ -170,7 +172,8 @@ std::vector<int32_t> Cycle::shape_of(std::span<Sequence* const> batch) const {
   std::vector<int32_t> shape;
   for (size_t i = 0; i < batch.size(); ++i) {
     const Sequence& sequence = *batch[i];
-    if (sequence.adaptive) return {};
+    // Adaptive ones are queued anew in every cycle, and so are those that find out what such cycles cost.
+    if (sequence.adaptive || sequence.is_trial) return {};
     if (drafter_ != nullptr && sequence.num_tap_rows > 0) ++context_sequences;
     if (drafter_ != nullptr) context_rows += sequence.num_tap_rows;
     shape.push_back(2 * widths_[i] + (sequence.input.sampling.draws() ? 1 : 0));

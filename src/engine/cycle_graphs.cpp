@@ -9,6 +9,21 @@
 #include "tensor/host_link.h"
 
 namespace blockdraft {
+namespace {
+
+// While it exists, the card skips what a graph has.
+class Repeating {
+ public:
+  explicit Repeating(CudaDevice& device) : device_(device) { device_.set_repeats(true); }
+  ~Repeating() { device_.set_repeats(false); }
+  Repeating(const Repeating&) = delete;
+  Repeating& operator=(const Repeating&) = delete;
+
+ private:
+  CudaDevice& device_;
+};
+
+}  // namespace
 
 Status CycleGraphs::run(Context& context, const Shape& shape, const std::function<Status()>& work) {
   // While nothing is queued anyway, there is nothing to capture.
@@ -17,17 +32,19 @@ Status CycleGraphs::run(Context& context, const Shape& shape, const std::functio
   if (place == entries_.end()) {
     BLOCKDRAFT_TRY(work());
     make_room();
-    entries_[shape] = {.graph = {}, .sent_bytes = context.link->sent_bytes(), .newest_use = ++uses_};
+    Entry& entry = entries_[shape];
+    entry.sent_bytes = context.link->sent_bytes();
+    entry.newest_use = ++uses_;
     return {};
   }
   Entry& entry = place->second;
   entry.newest_use = ++uses_;
+  if (entry.is_refused) return work();
   if (!entry.graph) {
     BLOCKDRAFT_TRY(capture(context, entry, work));
   } else {
-    context.cuda->set_repeats(true);
+    const Repeating repeating(*context.cuda);
     queue(context, entry, work);
-    context.cuda->set_repeats(false);
   }
   entry.graph->launch(*context.cuda);
   return {};
@@ -44,10 +61,13 @@ void CycleGraphs::queue(Context& context, const Entry& entry, const std::functio
   CHECK(context.link->sent_bytes() == entry.sent_bytes);
 }
 
+// A cycle that cannot be made a graph (the card may be full) is an error; the next of its shape is queued as it is.
 Status CycleGraphs::capture(Context& context, Entry& entry, const std::function<Status()>& work) {
+  entry.is_refused = true;
   CudaGraph::begin(*context.cuda);
   queue(context, entry, work);
   BLOCKDRAFT_ASSIGN(entry.graph, CudaGraph::end(*context.cuda));
+  entry.is_refused = false;
   ++num_captured_;
   return {};
 }

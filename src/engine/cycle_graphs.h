@@ -33,6 +33,7 @@ class CycleGraphs {
  private:
   struct Entry {
     std::optional<CudaGraph> graph;
+    bool is_refused = false;
     size_t sent_bytes = 0;
     int64_t newest_use = 0;
   };

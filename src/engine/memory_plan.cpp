@@ -22,7 +22,7 @@ std::vector<PlanItem> MemoryPlan::items() const {
   return items;
 }
 
-LinkSizes plan_link(const CycleLimits& limits, int64_t max_positions, int64_t num_choices) {
+LinkSizes plan_link(const CycleLimits& limits, int64_t max_positions, int64_t logit_columns) {
   // Context, block and verify rows each with ids, positions and the row that they come from; no block is longer than
   // its drafts and an anchor. A pass over the context may begin in the middle of a sequence.
   const int64_t rows = std::max(limits.max_rows(), kPrefillRows) + limits.max_sequences * TapBacklog::kRows;
@@ -34,7 +34,7 @@ LinkSizes plan_link(const CycleLimits& limits, int64_t max_positions, int64_t nu
   return {
       .send_bytes = static_cast<size_t>(integers) * sizeof(int32_t) + samplings + kGaps,
       .receive_bytes = 4 * static_cast<size_t>(rows) * sizeof(int32_t) + kGaps,
-      .cpu_bytes = 2 * static_cast<size_t>(kLogitRows * num_choices + 64 * rows) * sizeof(float) + samplings + kGaps};
+      .cpu_bytes = 2 * static_cast<size_t>(kLogitRows * logit_columns + 64 * rows) * sizeof(float) + samplings + kGaps};
 }
 
 MemoryPlan plan_memory(const ModelSizes& models, const CycleLimits& limits) {

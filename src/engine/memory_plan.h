@@ -44,7 +44,8 @@ struct LinkSizes {
   size_t receive_bytes = 0;
   size_t cpu_bytes = 0;  // scratch of the CPU; of logits that it never looks at it is not touched
 };
-LinkSizes plan_link(const CycleLimits& limits, int64_t max_positions, int64_t num_choices);
+// logit_columns: of a row of the target's logits.
+LinkSizes plan_link(const CycleLimits& limits, int64_t max_positions, int64_t logit_columns);
 
 // What the models take, and what the engine's own arrays depend on.
 struct ModelSizes {

@@ -61,7 +61,7 @@ Status TokenEngine::allocate() {
 Status TokenEngine::open_link() {
   if constexpr (kHasCuda) {
     const CycleLimits limits = options_.cycle_limits();
-    const LinkSizes sizes = plan_link(limits, options_.max_positions, head_.num_choices);
+    const LinkSizes sizes = plan_link(limits, options_.max_positions, head_.weight.out_features);
     BLOCKDRAFT_ASSIGN(HostLink link, HostLink::create(*options_.device, sizes.send_bytes, sizes.receive_bytes));
     link_ = std::make_shared<HostLink>(std::move(link));
     BLOCKDRAFT_ASSIGN(Buffer memory, Buffer::allocate(sizes.cpu_bytes, "scratch of the CPU"));
@@ -163,6 +163,9 @@ int64_t TokenEngine::max_cycles(std::span<const TokenRequest> requests) const {
 }
 
 Result<std::vector<TokenResult>> TokenEngine::run(std::span<const TokenRequest> requests) {
+  if constexpr (kHasCuda) {
+    if (options_.device != nullptr) options_.device->make_current();  // of whatever thread this is
+  }
   for (size_t i = 0; i < requests.size(); ++i) BLOCKDRAFT_TRY(validate(requests[i], i));
   BLOCKDRAFT_TRY(reserve_laws(requests));
   times_ = {};

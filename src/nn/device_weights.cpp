@@ -38,25 +38,30 @@ Result<DeviceWeights> DeviceWeights::create(CudaDevice& device, ThreadPool* thre
   return weights;
 }
 
-Result<void*> DeviceWeights::take(size_t size_bytes) {
+Result<std::byte*> DeviceWeights::allocate(size_t size_bytes) {
+  BLOCKDRAFT_ASSIGN(Buffer buffer, Buffer::allocate_on(*device_, size_bytes, what_));
+  size_bytes_ += buffer.size_bytes();
+  memory_.push_back(std::move(buffer));
+  return static_cast<std::byte*>(memory_.back().data());
+}
+
+Result<std::byte*> DeviceWeights::take(size_t size_bytes) {
   const size_t padded = (size_bytes + kAlignment - 1) / kAlignment * kAlignment;
-  const bool shares = padded < kSharedBytes;
-  if (!shares || !block_is_shared_ || block_used_ + padded > kSharedBytes) {
-    BLOCKDRAFT_ASSIGN(Buffer buffer, Buffer::allocate_on(*device_, shares ? kSharedBytes : padded, what_));
-    size_bytes_ += buffer.size_bytes();
-    memory_.push_back(std::move(buffer));
-    block_used_ = 0;
-    block_is_shared_ = shares;
+  if (padded >= kSharedBytes) return allocate(padded);
+  if (padded > shared_left_) {
+    BLOCKDRAFT_ASSIGN(shared_, allocate(kSharedBytes));
+    shared_left_ = kSharedBytes;
   }
-  std::byte* place = static_cast<std::byte*>(memory_.back().data()) + block_used_;
-  block_used_ += padded;
-  return static_cast<void*>(place);
+  std::byte* place = shared_;
+  shared_ += padded;
+  shared_left_ -= padded;
+  return place;
 }
 
 Result<const void*> DeviceWeights::copy_bytes(const void* data, size_t size_bytes) {
   if (data == nullptr) return data;
   if (const auto known = copies_.find(data); known != copies_.end()) return known->second;
-  BLOCKDRAFT_ASSIGN(void* memory, take(size_bytes));
+  BLOCKDRAFT_ASSIGN(std::byte* memory, take(size_bytes));
   upload_->copy(memory, static_cast<const std::byte*>(data), size_bytes);
   return copies_.emplace(data, memory).first->second;
 }

@@ -46,14 +46,15 @@ class DeviceWeights {
 
  private:
   Result<const void*> copy_bytes(const void* data, size_t size_bytes);
-  Result<void*> take(size_t size_bytes);
+  Result<std::byte*> allocate(size_t size_bytes);
+  Result<std::byte*> take(size_t size_bytes);
 
   CudaDevice* device_ = nullptr;
   const char* what_ = "";
-  std::unique_ptr<CudaUpload> upload_;
   std::vector<Buffer> memory_;
-  size_t block_used_ = 0;  // of the newest buffer, if small copies share it
-  bool block_is_shared_ = false;
+  std::unique_ptr<CudaUpload> upload_;  // ends before the memory that it copies to
+  std::byte* shared_ = nullptr;  // the rest of the newest buffer that small copies share
+  size_t shared_left_ = 0;
   std::map<const void*, const void*> copies_;
   size_t size_bytes_ = 0;
 };

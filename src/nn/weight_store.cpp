@@ -388,6 +388,7 @@ void WeightStore::forget_values() {
   owned_.clear();
   converted_.clear();
   converted_bytes_ = 0;
+  checkpoint_->forget_values();
 }
 
 std::vector<std::string> WeightStore::unused() const {

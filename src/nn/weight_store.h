@@ -93,7 +93,7 @@ class WeightStore {
   void ignore(std::string_view name);
   void ignore_matrix(std::string_view name);
 
-  // Gives back the memory of all that was converted or packed: views of it, and of norms, biases and scales, are void.
+  // Gives back the memory of all values, those of the checkpoint too: what was returned before is void, but for shapes.
   void forget_values();
 
   // Tensors of the checkpoint that nothing asked for.

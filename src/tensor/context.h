@@ -28,6 +28,9 @@ struct Context {
   CublasLt* prompt_products = nullptr;
 };
 
+// Whether what is queued now never runs (CudaDevice::skips).
+inline bool is_skipped(const Context& context) { return context.cuda != nullptr && context.cuda->skips(); }
+
 // Whether a graph has the work that is queued now (CudaDevice::repeats).
 inline bool is_repeated(const Context& context) { return context.cuda != nullptr && context.cuda->repeats(); }
 

@@ -27,11 +27,11 @@ Result<HostLink> HostLink::create(CudaDevice& device, size_t send_bytes, size_t 
 }
 
 Status HostLink::begin() {
+  receipts_.clear();  // nobody waits for them any more
   if (is_read_) BLOCKDRAFT_TRY(finish());
   sent_ = 0;
   waits_ = is_queued_ = false;
   received_ = finished_ = 0;
-  receipts_.clear();
   return {};
 }
 

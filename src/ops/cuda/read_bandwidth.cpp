@@ -17,38 +17,6 @@ constexpr size_t kTimesCache = 8;  // at most an eighth of a pass can come out o
 constexpr size_t kLoadBytes = 16;
 constexpr int kPasses = 10;
 
-// A pair of events around work. Failures are the device's (CudaDevice::note).
-class EventTimer {
- public:
-  explicit EventTimer(CudaDevice& device) : device_(device) {
-    device_.note(cudaEventCreate(&begin_), "creating an event");
-    device_.note(cudaEventCreate(&end_), "creating an event");
-  }
-  ~EventTimer() {
-    if (begin_ != nullptr) cudaEventDestroy(begin_);
-    if (end_ != nullptr) cudaEventDestroy(end_);
-  }
-  EventTimer(const EventTimer&) = delete;
-  EventTimer& operator=(const EventTimer&) = delete;
-
-  void start() { device_.note(cudaEventRecord(begin_, device_.stream()), "recording an event"); }
-
-  // Waits for the work since start().
-  Result<double> seconds() {
-    device_.note(cudaEventRecord(end_, device_.stream()), "recording an event");
-    BLOCKDRAFT_TRY(device_.synchronize());
-    float milliseconds = 0.0f;
-    device_.note(cudaEventElapsedTime(&milliseconds, begin_, end_), "reading an event");
-    BLOCKDRAFT_TRY(device_.synchronize());
-    return static_cast<double>(milliseconds) * 1e-3;
-  }
-
- private:
-  CudaDevice& device_;
-  cudaEvent_t begin_ = nullptr;
-  cudaEvent_t end_ = nullptr;
-};
-
 Result<size_t> buffer_bytes(CudaDevice& device) {
   int cache_bytes = 0;
   device.note(cudaDeviceGetAttribute(&cache_bytes, cudaDevAttrL2CacheSize, device.index()), "asking for the cache");
@@ -71,13 +39,14 @@ Result<MemoryRead> read_bandwidth(CudaDevice& device) {
   BLOCKDRAFT_ASSIGN(Buffer sink, Buffer::allocate_on(device, sizeof(uint32_t), "a result of reading"));
   Context context;
   context.cuda = &device;
-  EventTimer timer(device);
   double best = std::numeric_limits<double>::max();
   for (int pass = 0; pass < kPasses; ++pass) {
-    timer.start();
+    device.mark(0);
     read_memory(context, buffer.data(), size_bytes, static_cast<uint32_t*>(sink.data()));
-    BLOCKDRAFT_ASSIGN(const double seconds, timer.seconds());
-    if (pass > 0) best = std::min(best, seconds);  // the first one also brings the kernel to the card
+    device.mark(1);
+    BLOCKDRAFT_TRY(device.synchronize());
+    // The first one also brings the kernel to the card.
+    if (pass > 0) best = std::min(best, static_cast<double>(device.elapsed_us(0, 1)) * 1e-6);
   }
   return MemoryRead{static_cast<double>(size_bytes) / best, static_cast<int64_t>(size_bytes)};
 }

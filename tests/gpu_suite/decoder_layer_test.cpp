@@ -315,6 +315,29 @@ TEST(DecoderLayer, ReplaysHaveTheBitsOfTheOps) {
   }
 }
 
+// The library's kernels between ours, which overlap with what they can.
+TEST(DecoderLayer, OfAPromptHasTheBitsOfTheOps) {
+  const auto products = CublasLt::open(Card::device());
+  if (!products) GTEST_SKIP() << products.error().message;
+  constexpr int kRuns = 50;
+  for (const Format format : {Format::bf16, Format::fp8_row, Format::fp8_block, Format::nvfp4}) {
+    OnCard on(size_t{192} << 20);
+    on.card().prompt_products = products->get();
+    Layers layers(on, format, {{1, kPromptRows, kPromptRows}});
+    layers.set_positions(0);
+    layers.reset();
+    layers.pass(layer_by_ops);
+    const std::vector<std::byte> expected = layers.outputs();
+    int differing = 0;
+    for (int i = 0; i < kRuns; ++i) {
+      layers.reset();
+      layers.pass(whole_layer);
+      differing += layers.outputs() == expected ? 0 : 1;
+    }
+    EXPECT_EQ(differing, 0) << name_of(format) << ": of " << kRuns << " runs";
+  }
+}
+
 // The passes over a prompt are padded to the grid: a position has the bits that it has in a full one.
 TEST(DecoderLayer, OfAPromptIsThatOfAFullGrid) {
   const auto products = CublasLt::open(Card::device());

@@ -38,7 +38,7 @@ struct CycleLimits {
 };
 
 // The arrays of a cycle, sized once: run() allocates nothing, unless it is recorded or the expected acceptance is asked
-// for, or a card's cycle is captured as a graph (engine/cycle_graphs.h).
+// for, or it is a card's: the key of its graph (engine/cycle_graphs.h), and the graph once.
 // Borrows target and draft source (null: plain decoding, the same cycle with width 0).
 class Cycle {
  public:

@@ -269,11 +269,15 @@ Status TokenEngine::admit(Sequence& sequence) {
   return {};
 }
 
+// A prompt of so many tokens is read sooner by the kernels of decoding, in one pass over the weights. Which kernels read
+// a prompt depends on its length alone.
+constexpr int64_t kShortPrompt = 64;
+
 // The first token is chosen as all others are, by the kernels of decoding.
 Status TokenEngine::prefill(Sequence& sequence, int32_t& first_choice) {
   const ArenaScope scope(*context_.arena);
   const TensorView hidden = context_.arena->take_f32({1, target_.config().transformer.hidden_size});
-  context_.prompt_products = prompt_products_.get();
+  if (std::ssize(sequence.input.prompt_ids) > kShortPrompt) context_.prompt_products = prompt_products_.get();
   const Status status = read_prompt(sequence, hidden);
   context_.prompt_products = nullptr;
   BLOCKDRAFT_TRY(status);

@@ -30,12 +30,11 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 TokenEngineOptions greedy_options(const Context& context, const Target& target) {
-  TokenEngineOptions options{
-      .threads = 1, .isa = context.isa, .max_positions = kMaxPositions, .num_choices = target.lm_head().out_features};
-#ifdef BLOCKDRAFT_HAS_CUDA
-  options.device = context.cuda;
-#endif
-  return options;
+  return {.device = context.cuda,
+          .threads = 1,
+          .isa = context.isa,
+          .max_positions = kMaxPositions,
+          .num_choices = target.lm_head().out_features};
 }
 
 Status check_greedy(const Case& fixture, Target& target, const Context& context, double error, Comparison& comparison) {

@@ -103,6 +103,8 @@ Status Cycle::reserve_backlog(CudaDevice* device) {
 
 int32_t Cycle::max_context_rows() const { return limits_.max_rows() + limits_.max_sequences * TapBacklog::kRows; }
 
+int64_t Cycle::num_graphs() const { return graphs_ == nullptr ? 0 : graphs_->num_captured(); }
+
 WidthPolicy* Cycle::policy(CostKind kind) {
   std::optional<WidthPolicy>& policy = policies_[static_cast<size_t>(kind)];
   return policy ? &*policy : nullptr;

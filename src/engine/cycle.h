@@ -72,6 +72,7 @@ class Cycle {
 
   const DraftCounts& draft_counts() const { return draft_counts_; }  // of all cycles that compared drafts
   const CycleWork& work() const { return work_; }                    // of the newest cycle
+  int64_t num_graphs() const;                                        // captured in all; on a CPU 0
 
   // Beside those of target and drafter.
   static size_t scratch_bytes(const OutputHead& head, int64_t hidden_size, const CycleLimits& limits);

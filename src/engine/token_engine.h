@@ -69,6 +69,7 @@ class TokenEngine {
   void dump_to(CycleDump dump);
 
   const DraftCounts& draft_counts() const { return cycle_->draft_counts(); }  // of all runs
+  int64_t num_graphs() const { return cycle_->num_graphs(); }                 // cycles captured, of all runs
   const RunTimes& times() const { return times_; }                            // of the newest run
   const MemoryPlan& memory_plan() const { return plan_; }
   int32_t num_threads() const { return threads_.num_threads(); }

@@ -85,11 +85,18 @@ void add_markov_head(ModelFiles& files, Tensors& tensors, const TinyDrafter& sha
   files.config["architectures"] = {"DSparkDraftModel"};
   files.config["dflash_config"].update({{"projector_type", "dspark"},
                                         {"markov_rank", shape.rank},
-                                        {"markov_head_type", "vanilla"},
-                                        {"enable_confidence_head", false}});
+                                        {"markov_head_type", shape.markov_head},
+                                        {"enable_confidence_head", shape.confidence},
+                                        {"confidence_head_with_markov", shape.confidence}});
   if (shape.rank == 0) return;
+  const int64_t hidden = shape.stack.hidden;
   tensors.table("markov_head.markov_w1", shape.vocab, shape.rank);
   tensors.matrix("markov_head.markov_w2", shape.vocab, shape.rank);
+  if (shape.markov_head == "gated") tensors.matrix("markov_head.gate_proj", shape.rank, hidden + shape.rank, true);
+  if (shape.markov_head == "rnn") {
+    tensors.matrix("markov_head.joint_proj", 3 * shape.rank, 2 * shape.rank + hidden, true);
+  }
+  if (shape.confidence) tensors.matrix("confidence_head.proj", 1, hidden + shape.rank, true);
 }
 
 nlohmann::json stack_config(const TinyStack& stack) {

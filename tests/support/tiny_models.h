@@ -45,6 +45,8 @@ struct TinyDrafter {
   bool causal = false;
   int64_t rank = 16;           // of selector or Markov head; 0: no Markov head
   int64_t selector_top_k = 8;  // DFlash2
+  std::string markov_head = "vanilla";
+  bool confidence = false;  // a confidence head, of a DSpark with a Markov head
 };
 
 struct ModelFiles {
@@ -58,7 +60,7 @@ struct ModelFiles {
 
 // Weights are large enough that the target's text depends on all of its context and does not settle on one token.
 ModelFiles tiny_target(const TinyTarget& shape, uint32_t seed);
-// DFlash2: convolutions of two taps and a selector. DSpark: a vanilla Markov head, no confidence head.
+// DFlash2: convolutions of two taps and a selector. DSpark: a Markov head.
 ModelFiles tiny_drafter(const TinyDrafter& shape, uint32_t seed);
 
 // BF16, normal with the given deviation around `mean`.

@@ -171,6 +171,8 @@ std::vector<int32_t> Cycle::shape_of(std::span<Sequence* const> batch) const {
   if (!drafts_stay_) return {};
   int32_t context_rows = 0;
   int32_t context_sequences = 0;
+  bool draws = false;
+  bool drafts_are_drawn = false;
   std::vector<int32_t> shape;
   for (size_t i = 0; i < batch.size(); ++i) {
     const Sequence& sequence = *batch[i];
@@ -178,10 +180,13 @@ std::vector<int32_t> Cycle::shape_of(std::span<Sequence* const> batch) const {
     if (sequence.adaptive || sequence.is_trial) return {};
     if (drafter_ != nullptr && sequence.num_tap_rows > 0) ++context_sequences;
     if (drafter_ != nullptr) context_rows += sequence.num_tap_rows;
-    shape.push_back(2 * widths_[i] + (sequence.input.sampling.draws() ? 1 : 0));
+    draws = draws || !sequence.input.sampling.is_plain();
+    drafts_are_drawn = drafts_are_drawn || (widths_[i] > 0 && sequence.input.sampling.draws());
+    shape.push_back(widths_[i]);
   }
   if (context_rows > kContextRows) return {};
-  shape.insert(shape.end(), {(context_rows + kPaddedRows - 1) / kPaddedRows, context_sequences});
+  shape.insert(shape.end(), {(context_rows + kPaddedRows - 1) / kPaddedRows, context_sequences, draws ? 1 : 0,
+                             drafts_are_drawn ? 1 : 0});
   return shape;
 }
 

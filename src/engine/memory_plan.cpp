@@ -30,11 +30,12 @@ LinkSizes plan_link(const CycleLimits& limits, int64_t max_positions, int64_t lo
   const int64_t sequences = 2 * int64_t{limits.max_sequences} + rows / kContextRows + 1;
   const int64_t integers = 16 * rows + 3 * sequences * (pages + 2);
   constexpr size_t kGaps = size_t{64} << 10;  // between arrays, each of which begins at an address of its own
+  constexpr int64_t kCopied = 4096;  // numbers of a row that laws may need: candidates of a row and their scores
   const size_t samplings = 4 * static_cast<size_t>(rows) * sizeof(RowSampling);
-  return {
-      .send_bytes = static_cast<size_t>(integers) * sizeof(int32_t) + samplings + kGaps,
-      .receive_bytes = 4 * static_cast<size_t>(rows) * sizeof(int32_t) + kGaps,
-      .cpu_bytes = 2 * static_cast<size_t>(kLogitRows * logit_columns + 64 * rows) * sizeof(float) + samplings + kGaps};
+  return {.send_bytes = static_cast<size_t>(integers) * sizeof(int32_t) + samplings + kGaps,
+          .receive_bytes = 4 * static_cast<size_t>(rows) * sizeof(int32_t) + kGaps,
+          .cpu_bytes =
+              2 * static_cast<size_t>(kLogitRows * logit_columns + kCopied * rows) * sizeof(float) + samplings + kGaps};
 }
 
 MemoryPlan plan_memory(const ModelSizes& models, const CycleLimits& limits) {

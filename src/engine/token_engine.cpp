@@ -269,8 +269,8 @@ Status TokenEngine::admit(Sequence& sequence) {
   return {};
 }
 
-// A prompt of so many tokens is read sooner by the kernels of decoding, in one pass over the weights. Which kernels read
-// a prompt depends on its length alone.
+// A prompt of so many tokens is read sooner by the kernels of decoding, in one pass over the weights. Which kernels
+// read a prompt depends on its length alone.
 constexpr int64_t kShortPrompt = 64;
 
 // The first token is chosen as all others are, by the kernels of decoding.

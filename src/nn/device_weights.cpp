@@ -61,7 +61,7 @@ Result<std::byte*> DeviceWeights::take(size_t size_bytes) {
 Result<const void*> DeviceWeights::copy_bytes(const void* data, size_t size_bytes) {
   if (data == nullptr) return data;
   if (const auto known = copies_.find(data); known != copies_.end()) return known->second;
-  BLOCKDRAFT_ASSIGN(std::byte* memory, take(size_bytes));
+  BLOCKDRAFT_ASSIGN(std::byte * memory, take(size_bytes));
   upload_->copy(memory, static_cast<const std::byte*>(data), size_bytes);
   return copies_.emplace(data, memory).first->second;
 }

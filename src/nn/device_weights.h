@@ -53,7 +53,7 @@ class DeviceWeights {
   const char* what_ = "";
   std::vector<Buffer> memory_;
   std::unique_ptr<CudaUpload> upload_;  // ends before the memory that it copies to
-  std::byte* shared_ = nullptr;  // the rest of the newest buffer that small copies share
+  std::byte* shared_ = nullptr;         // the rest of the newest buffer that small copies share
   size_t shared_left_ = 0;
   std::map<const void*, const void*> copies_;
   size_t size_bytes_ = 0;

@@ -36,8 +36,8 @@ struct AttentionArgs {
   int32_t window = 0;  // 0: none
   float scale = 1.0f;
 
-  // For a card: the newest op on the stream is a qkv_finish() of the same batch, so that the batch and all keys before a
-  // sequence's first row were there before it. Changes no result.
+  // For a card: the newest op on the stream is a qkv_finish() of the same batch, so that the batch and all keys before
+  // a sequence's first row were there before it. Changes no result.
   bool early = false;
   TensorView unrounded;  // scratch of a BF16 out: f32 in the shape of q, and may be q
 };

@@ -54,7 +54,7 @@ class HostLink {
 
   CudaDevice* device_;
   Buffer send_pinned_, send_device_, receive_pinned_, receive_device_;
-  size_t sent_ = 0;     // bytes of places in use
+  size_t sent_ = 0;  // bytes of places in use
   bool waits_ = false;
   bool is_read_ = false;  // the card may be reading what was sent
   size_t received_ = 0;

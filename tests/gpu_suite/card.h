@@ -26,7 +26,7 @@ class Card {
 // Runs ops on the card and on the CPU. What was uploaded lives as long as this.
 class OnCard {
  public:
-  explicit OnCard(size_t arena_bytes = size_t{64} << 20);
+  explicit OnCard(size_t arena_bytes = size_t{256} << 20);
   ~OnCard();
 
   Context& card() { return card_; }

@@ -263,7 +263,7 @@ const std::vector<std::vector<SequenceSpec>> kBatches{
 TEST(DecoderLayer, MatchesTheCpu) {
   for (const Format format : {Format::bf16, Format::fp8_block}) {
     for (const auto& specs : kBatches) {
-      OnCard on(size_t{128} << 20);
+      OnCard on(size_t{256} << 20);
       Layers layers(on, format, specs);
       layers.set_positions(0);
       layers.reset();
@@ -281,7 +281,7 @@ TEST(DecoderLayer, ReplaysHaveTheBitsOfTheOps) {
   constexpr int32_t kBack[] = {0, 9};
   for (const Format format : {Format::bf16, Format::fp8_row, Format::nvfp4}) {
     for (const auto& specs : kBatches) {
-      OnCard on(size_t{128} << 20);
+      OnCard on(size_t{256} << 20);
       Layers layers(on, format, specs);
       std::vector<std::byte> expected[2];
       for (const int i : {0, 1}) {
@@ -321,7 +321,7 @@ TEST(DecoderLayer, OfAPromptHasTheBitsOfTheOps) {
   if (!products) GTEST_SKIP() << products.error().message;
   constexpr int kRuns = 50;
   for (const Format format : {Format::bf16, Format::fp8_row, Format::fp8_block, Format::nvfp4}) {
-    OnCard on(size_t{192} << 20);
+    OnCard on(size_t{256} << 20);
     on.card().prompt_products = products->get();
     Layers layers(on, format, {{1, kPromptRows, kPromptRows}});
     layers.set_positions(0);
@@ -344,7 +344,7 @@ TEST(DecoderLayer, OfAPromptIsThatOfAFullGrid) {
   if (!products) GTEST_SKIP() << products.error().message;
   constexpr int32_t kFirst = 2 * kPromptRows;
   for (const Format format : {Format::bf16, Format::fp8_row, Format::fp8_block, Format::nvfp4}) {
-    OnCard on(size_t{192} << 20);
+    OnCard on(size_t{256} << 20);
     on.card().prompt_products = products->get();
     Layers full(on, format, {{1, kFirst, kPromptRows}});
     full.set_positions(0);

@@ -197,7 +197,7 @@ TEST_F(LinearPrompt, ReadsLargeWeightsInPieces) {
   constexpr int64_t kFeatures = 8500;
   constexpr int64_t kColumns = 8192;
   static_assert(kFeatures * kColumns * 2 > cu::kPromptPieceBytes);
-  OnCard on(size_t{192} << 20);
+  OnCard on(size_t{256} << 20);
   const StoredWeight weight(generator, Format::fp8_block, kFeatures, kColumns);
   const WeightView uploaded = on.upload(weight.view());
   const TensorView x = on.upload_bf16(Matrix::random(generator, kRows, kColumns));

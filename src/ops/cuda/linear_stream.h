@@ -15,8 +15,8 @@ namespace blockdraft::cu {
 using BestKey = unsigned long long;  // best_key.cuh, which has the rest for kernels
 
 inline constexpr int kMaxStackedWeights = 12;  // q, k, v; k and v of the layers of a drafter
-inline constexpr int kMaxRowsAtOnce = 64;     // for which the weights come out of memory once
-inline constexpr int kBestParts = 128;        // of a row: the best that so many blocks or clusters found
+inline constexpr int kMaxRowsAtOnce = 64;      // for which the weights come out of memory once
+inline constexpr int kBestParts = 128;         // of a row: the best that so many blocks or clusters found
 
 enum class StreamOutput : uint8_t {
   sums,      // out[r, n] = product (+ out[r, n] if accumulate); n counts through the stacked weights

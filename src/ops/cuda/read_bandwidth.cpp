@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/timer.h"
 #include "ops/cuda/launch.h"
 #include "tensor/buffer.h"
 
@@ -15,7 +16,7 @@ namespace {
 constexpr size_t kBufferBytes = size_t{2} << 30;
 constexpr size_t kTimesCache = 8;  // at most an eighth of a pass can come out of the second-level cache
 constexpr size_t kLoadBytes = 16;
-constexpr int kPasses = 10;
+constexpr double kTime_s = 0.3;  // a card that was idle takes a part of that to reach its clocks
 
 Result<size_t> buffer_bytes(CudaDevice& device) {
   int cache_bytes = 0;
@@ -40,7 +41,8 @@ Result<MemoryRead> read_bandwidth(CudaDevice& device) {
   Context context;
   context.cuda = &device;
   double best = std::numeric_limits<double>::max();
-  for (int pass = 0; pass < kPasses; ++pass) {
+  const Timer time;
+  for (int pass = 0; pass < 2 || time.elapsed_s() < kTime_s; ++pass) {
     device.mark(0);
     read_memory(context, buffer.data(), size_bytes, static_cast<uint32_t*>(sink.data()));
     device.mark(1);

@@ -47,7 +47,8 @@ void add_drafter_flags(CLI::App& app, ModelFlags& flags) {
 void add_common_flags(CLI::App& app, CommonFlags& flags) {
   const auto set_device = [&flags](const std::string& name) { flags.device = *device_from_name(name); };
   app.add_option_function<std::string>("--device", set_device,
-                                       "Where to compute: the CPU, or a CUDA card, the first one or number N")
+                                       "Where to compute: the CPU or, with commands that generate, a CUDA card, the "
+                                       "first one or number N")
       ->type_name("cpu|cuda[:N]")
       ->default_str("cpu")
       ->check(device_check())

@@ -40,5 +40,14 @@ TEST(CopyRowsDeathTest, ARowThatIsNotThereIsABug) {
   EXPECT_DEATH(copy_rows(context, too_many.view(), x.view(), nullptr), "dim");
 }
 
+TEST(SetZero, LeavesNothing) {
+  OpContext context;
+  Matrix out(3, 5);
+  set_zero(context, out.view());
+  for (int64_t r = 0; r < 3; ++r) {
+    for (int64_t c = 0; c < 5; ++c) EXPECT_EQ(out.row(r)[c], 0.0f);
+  }
+}
+
 }  // namespace
 }  // namespace blockdraft

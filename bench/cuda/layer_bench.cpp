@@ -188,12 +188,8 @@ void report(CudaDevice& device, int64_t positions) {
 }  // namespace blockdraft::bench
 
 int main(int argc, char** argv) {
-  auto device = blockdraft::CudaDevice::open(0);
-  if (!device) {
-    std::fprintf(stderr, "%s\n", device.error().message.c_str());
-    return 1;
-  }
-  if (argc < 2) blockdraft::bench::report(*device.value(), 1024);
-  for (int i = 1; i < argc; ++i) blockdraft::bench::report(*device.value(), std::atoll(argv[i]));
+  const auto device = blockdraft::bench::open_card();
+  if (argc < 2) blockdraft::bench::report(*device, 1024);
+  for (int i = 1; i < argc; ++i) blockdraft::bench::report(*device, std::atoll(argv[i]));
   return 0;
 }

@@ -292,12 +292,8 @@ void Bench::chain(bool hunts) {
 }  // namespace blockdraft::bench
 
 int main(int argc, char** argv) {
-  auto device = blockdraft::CudaDevice::open(0);
-  if (!device) {
-    std::fprintf(stderr, "%s\n", device.error().message.c_str());
-    return 1;
-  }
-  blockdraft::bench::Bench bench(*device.value());
+  const auto device = blockdraft::bench::open_card();
+  blockdraft::bench::Bench bench(*device);
   for (int i = 1; i < std::max(2, argc); ++i) {
     const std::string_view what = argc > 1 ? argv[i] : "products";
     if (what == "products") {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include <cuda_runtime_api.h>
@@ -16,6 +18,14 @@ namespace blockdraft::bench {
 inline void check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
   std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
+  std::exit(1);
+}
+
+// Card 0, or the end of the program.
+inline std::unique_ptr<CudaDevice> open_card() {
+  auto device = CudaDevice::open(0);
+  if (device) return *std::move(device);
+  std::fprintf(stderr, "%s\n", device.error().message.c_str());
   std::exit(1);
 }
 

@@ -28,11 +28,10 @@ struct ReadBandwidth {
   double bytes_per_s = 0;
   int64_t buffer_bytes = 0;  // read again and again
 };
-// How fast this card reads its memory, measured now: the best of several passes over 2 GiB, or over half
-// of what is free where that is less. Takes some milliseconds, and the card should have nothing else to do. May be
-// called on any thread.  Errors: invalid_argument for the CPU, whose bandwidth is a matter of threads; unsupported
-// where the card cannot be opened; out_of_memory where half of the free memory is not clearly more than the card's
-// caches.
+// How fast this card reads its memory, measured now: the best pass of 0.3 s over 2 GiB, or over half of what is free
+// where that is less. The card should have nothing else to do. May be called on any thread.  Errors: invalid_argument
+// for the CPU, whose bandwidth is a matter of threads; unsupported where the card cannot be opened; out_of_memory where
+// half of the free memory is not clearly more than the card's caches.
 Result<ReadBandwidth> measure_read_bandwidth(Device device);
 
 }  // namespace blockdraft

@@ -56,12 +56,11 @@ class Checkpoint {
   size_t data_bytes() const;                         // of those, tensor data; less than the tensors have if cut short
   bool has_data() const;                             // of all tensors
 
-  // The same for all of it, and random values are gone: their tensors have types and shapes only.
-  void forget_values() const;
-
   // Of a file: the system may take back the memory of this part of it, which stays readable but is not expected to be
   // read again. Of random tensors: nothing.
   void expect_no_reads(const std::byte* data, size_t size_bytes) const;
+  // The same for all of a checkpoint; random tensors have no data any more.
+  void forget_values() const;
 
  private:
   Checkpoint() = default;

@@ -80,4 +80,9 @@ size_t RandomTensors::size_bytes() const {
   return total;
 }
 
+void RandomTensors::forget_values() {
+  for (auto& [name, tensor] : tensors_) tensor.data = nullptr;
+  memory_.clear();
+}
+
 }  // namespace blockdraft

@@ -27,7 +27,7 @@ class RandomTensors {
 
   const std::map<std::string, StoredTensor, std::less<>>& tensors() const { return tensors_; }
   size_t size_bytes() const;
-  void forget_values() { memory_.clear(); }  // whoever still has a tensor's data has it no more
+  void forget_values();  // the tensors have types and shapes only
 
  private:
   uint64_t seed_;

@@ -11,6 +11,13 @@
 #include "verify/accept.h"
 
 namespace blockdraft {
+namespace {
+
+// Of a card. A prompt of so many tokens is read sooner by the kernels of decoding, in one pass over the weights. Which
+// kernels read a prompt depends on its length alone.
+constexpr int64_t kShortPrompt = 64;
+
+}  // namespace
 
 Result<std::unique_ptr<TokenEngine>> TokenEngine::open(Target& target, DraftSource* drafter,
                                                        const TokenEngineOptions& options) {
@@ -81,7 +88,7 @@ void TokenEngine::open_prompt_products() {
     if (opened) {
       prompt_products_ = *std::move(opened);
     } else {
-      log_info("prompts are read by the kernels of decoding, which takes longer: {}", opened.error().message);
+      log_warning("prompts are read by the kernels of decoding, which takes longer: {}", opened.error().message);
     }
   }
 }
@@ -268,10 +275,6 @@ Status TokenEngine::admit(Sequence& sequence) {
   sequence.append({&choice, 1}, committed);
   return {};
 }
-
-// A prompt of so many tokens is read sooner by the kernels of decoding, in one pass over the weights. Which kernels
-// read a prompt depends on its length alone.
-constexpr int64_t kShortPrompt = 64;
 
 // The first token is chosen as all others are, by the kernels of decoding.
 Status TokenEngine::prefill(Sequence& sequence, int32_t& first_choice) {

@@ -5,8 +5,8 @@
 
 namespace blockdraft {
 
-// BF16 on a card, whose products round what they read anyway; float32 on a CPU. The residual stream, and what other ops
-// read, is float32 everywhere.
+// BF16 on a card, whose fast products round what they read anyway; float32 on a CPU. The residual stream, and what
+// other ops read, is float32 everywhere.
 inline DType activation_type(const Context& context) { return context.cuda == nullptr ? DType::f32 : DType::bf16; }
 
 // From the arena. Takes arena_bytes_f32(shape.num_elements()) at most.

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/has_cuda.h"
 #include "nn/activation_type.h"
 #include "ops/attention.h"
 #include "ops/linear.h"
@@ -111,10 +110,8 @@ size_t decoder_layer_scratch_bytes(const TransformerConfig& config, int32_t num_
   const size_t attention = attention_scratch_bytes(num_threads, rows, static_cast<int32_t>(config.num_attention_heads),
                                                    static_cast<int32_t>(config.head_dim));
   const size_t products = linear_scratch_bytes(rows, std::max(config.hidden_size, config.query_size()));
-  // On a card the result of attention, in BF16, does not take the place of q.
-  const size_t attended = kHasCuda ? arena_bytes_f32((rows * config.query_size() + 1) / 2) : 0;
-  const size_t attention_part = arena_bytes_f32(rows * (config.query_size() + 2 * config.key_value_size())) + attended +
-                                std::max(attention, products);
+  const size_t attention_part =
+      arena_bytes_f32(rows * (config.query_size() + 2 * config.key_value_size())) + std::max(attention, products);
   const size_t mlp_part = arena_bytes_f32(rows * config.intermediate_size) +
                           linear_scratch_bytes(rows, std::max(config.hidden_size, config.intermediate_size));
   return arena_bytes_f32(rows * config.hidden_size) + std::max(attention_part, mlp_part);

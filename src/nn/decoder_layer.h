@@ -69,7 +69,8 @@ void attention_sublayer(Context& context, const DecoderLayer& layer, const Layer
 void mlp_sublayer(Context& context, const DecoderLayer& layer, const LayerInput& input, ConstTensorView x, TensorView y,
                   SublayerOutput output);
 
-// The whole layer, in place on h. Takes decoder_layer_scratch_bytes from the arena and gives it back.
+// The whole layer, in place on h. Takes decoder_layer_scratch_bytes from the arena of a CPU and gives it back; what it
+// takes on a card is measured (engine/scratch_trial.cpp).
 void decoder_layer(Context& context, const DecoderLayer& layer, const LayerInput& input, const AttentionMask& mask,
                    const PagedKvView& kv, TensorView h);
 // On a card attention takes cu::attention_scratch_bytes() beyond these.

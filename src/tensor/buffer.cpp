@@ -57,8 +57,9 @@ std::byte* Arena::take_bytes(size_t size_bytes) {
   const size_t padded = (size_bytes + kAlignment - 1) / kAlignment * kAlignment;
   CHECK(padded <= capacity_ - used_);
   // Of a measuring arena any address but null.
-  std::byte* const begin = buffer_.size_bytes() == 0 ? reinterpret_cast<std::byte*>(kAlignment)  // NOLINT
-                                                     : static_cast<std::byte*>(buffer_.data());
+  std::byte* const begin = buffer_.size_bytes() == 0
+                               ? reinterpret_cast<std::byte*>(kAlignment)  // NOLINT: nobody reads it
+                               : static_cast<std::byte*>(buffer_.data());
   std::byte* address = begin + used_;
   used_ += padded;
   if (used_ > peak_) peak_ = used_;

@@ -1,13 +1,14 @@
 #include "support/device_context.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "base/check.h"
 #include "base/error.h"
-#ifdef BLOCKDRAFT_HAS_CUDA
+#include "base/has_cuda.h"
 #include "tensor/cuda_device.h"
 #include "tensor/host_link.h"
-#endif
 
 namespace blockdraft::test {
 namespace {
@@ -17,9 +18,7 @@ bool is_contiguous(const ConstTensorView& view) {
   return rows <= 1 || view.row_stride * rows == view.shape.num_elements();
 }
 
-#ifdef BLOCKDRAFT_HAS_CUDA
 constexpr size_t kLinkBytes = size_t{16} << 20;  // each way; batches and tokens of a case take kilobytes
-#endif
 
 }  // namespace
 
@@ -36,44 +35,44 @@ Result<std::unique_ptr<DeviceContext>> DeviceContext::create(CudaDevice* card, T
   return device;
 }
 
-#ifdef BLOCKDRAFT_HAS_CUDA
-
 Status DeviceContext::use_card(CudaDevice& card) {
-  BLOCKDRAFT_ASSIGN(HostLink link, HostLink::create(card, kLinkBytes, kLinkBytes));
-  link_ = std::make_shared<HostLink>(std::move(link));
-  BLOCKDRAFT_ASSIGN(Buffer memory, Buffer::allocate_on(card, arenas_.front().size_bytes(), "scratch of the card"));
-  arenas_.emplace_back(std::move(memory));
-  context_.cuda = &card;
-  context_.link = link_.get();
-  context_.cpu_arena = &arenas_.front();
-  context_.arena = &arenas_.back();
-  context_.isa = CpuIsa::portable;
+  if constexpr (kHasCuda) {
+    BLOCKDRAFT_ASSIGN(HostLink link, HostLink::create(card, kLinkBytes, kLinkBytes));
+    link_ = std::make_shared<HostLink>(std::move(link));
+    BLOCKDRAFT_ASSIGN(Buffer memory, Buffer::allocate_on(card, arenas_.front().size_bytes(), "scratch of the card"));
+    arenas_.emplace_back(std::move(memory));
+    context_.cuda = &card;
+    context_.link = link_.get();
+    context_.cpu_arena = &arenas_.front();
+    context_.arena = &arenas_.back();
+    context_.isa = CpuIsa::portable;
+  }
   return {};
 }
 
 WeightLoading DeviceContext::loading() const { return {.isa = context_.isa, .cuda = context_.cuda}; }
 
-Status DeviceContext::begin_pass() { return on_card() ? link_->begin() : Status(); }
-Status DeviceContext::finish_pass() { return on_card() ? link_->finish() : Status(); }
-
-Result<const void*> DeviceContext::place_bytes(const void* data, size_t size_bytes) {
-  if (!on_card()) return data;
-  BLOCKDRAFT_ASSIGN(Buffer memory, Buffer::allocate_on(*context_.cuda, size_bytes, "input of a test"));
-  context_.cuda->copy_to_device(memory.data(), data, size_bytes, "input of a test");
-  BLOCKDRAFT_TRY(context_.cuda->synchronize());
-  placed_.push_back(std::move(memory));
-  return static_cast<const void*>(placed_.back().data());
+Status DeviceContext::begin_pass() {
+  if constexpr (kHasCuda) {
+    if (on_card()) return link_->begin();
+  }
+  return {};
 }
 
-#else
+Status DeviceContext::finish_pass() { return synchronize(context_); }
 
-Status DeviceContext::use_card(CudaDevice&) { return make_error(Code::unsupported, "this build has no CUDA backend"); }
-WeightLoading DeviceContext::loading() const { return {.isa = context_.isa}; }
-Status DeviceContext::begin_pass() { return {}; }
-Status DeviceContext::finish_pass() { return {}; }
-Result<const void*> DeviceContext::place_bytes(const void* data, size_t) { return data; }
-
-#endif
+Result<const void*> DeviceContext::place_bytes(const void* data, size_t size_bytes) {
+  if constexpr (kHasCuda) {
+    if (on_card()) {
+      BLOCKDRAFT_ASSIGN(Buffer memory, Buffer::allocate_on(*context_.cuda, size_bytes, "input of a test"));
+      context_.cuda->copy_to_device(memory.data(), data, size_bytes, "input of a test");
+      BLOCKDRAFT_TRY(context_.cuda->synchronize());
+      placed_.push_back(std::move(memory));
+      return static_cast<const void*>(placed_.back().data());
+    }
+  }
+  return data;
+}
 
 Result<ConstTensorView> DeviceContext::place(const ConstTensorView& values) {
   CHECK(is_contiguous(values));
@@ -96,18 +95,15 @@ Status DeviceContext::append(std::vector<float>& to, const TensorView& values) {
   CHECK(is_contiguous(values) && values.dtype == DType::f32);
   const size_t old = to.size();
   const auto count = static_cast<size_t>(values.shape.num_elements());
-  if (!on_card()) {
-    to.insert(to.end(), values.f32(), values.f32() + count);
-    return {};
-  }
-#ifdef BLOCKDRAFT_HAS_CUDA
   to.resize(old + count);
-  context_.cuda->copy_to_host(to.data() + old, values.data, count * sizeof(float), "result of a test");
-  return context_.cuda->synchronize();
-#else
-  static_cast<void>(old);
+  if constexpr (kHasCuda) {
+    if (on_card()) {
+      context_.cuda->copy_to_host(to.data() + old, values.data, count * sizeof(float), "result of a test");
+      return context_.cuda->synchronize();
+    }
+  }
+  std::copy_n(values.f32(), count, to.begin() + static_cast<std::ptrdiff_t>(old));
   return {};
-#endif
 }
 
 }  // namespace blockdraft::test

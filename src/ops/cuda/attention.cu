@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(kAttentionThreads, kBlocksPerMultiprocessor)
     attend_kernel(const __grid_constant__ AttentionCall call) {
   extern __shared__ __align__(1024) std::byte memory[];
   __shared__ int units_before[kMaxSequences];
-  // In this order, for the kernel that merges looks at the batch before it waits.
+  // In this order, for the kernel that merges looks at the batch before it waits; early, nobody has to wait for that.
   if (!call.early) wait_for_predecessor();
   let_successor_begin();
   const AttentionPlan plan = make_plan<kHeadDim>(call, units_before);

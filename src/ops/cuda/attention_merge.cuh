@@ -116,8 +116,8 @@ __global__ void __launch_bounds__(kMergeThreads, kHeadDim > 128 ? 1 : 3)
   __shared__ int units_before[kMaxSequences];
   __shared__ GroupResults<kHeadDim> results;
   let_successor_begin();
-  // All that came before the kernel that leaves the partial results is done, the batch too: it has waited for that
-  // before it let this one begin.
+  // The batch is there: the kernel that leaves the partial results has waited for it before it let this one begin, or
+  // it was there before the pass (AttentionArgs::early).
   const AttentionPlan plan = make_plan<kHeadDim>(call, units_before);
   wait_for_predecessor();
   const auto row = static_cast<int32_t>(blockIdx.x);

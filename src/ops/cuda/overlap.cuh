@@ -2,9 +2,10 @@
 //
 // What the kernels before wrote may be read, and what they read overwritten, only behind wait_for_predecessor(). Where
 // all kernels of a chain wait, in all threads, all that came before a kernel is done then: one that has a thread end
-// without waiting takes that from every kernel behind it. Ahead of it only weights may be read, which no kernel of a
-// pass writes. Only cards of compute capability 9.0 get such launches (launch.h); elsewhere there is nothing to wait
-// for.
+// without waiting takes that from every kernel behind it. Ahead of it only what no kernel of a
+// pass writes may be read: weights, and positions and tables of a batch. Attention also reads old keys there, behind a
+// kernel that lets it begin only when its own predecessors are done (AttentionArgs::early). Only cards of compute
+// capability 9.0 get such launches (launch.h); elsewhere there is nothing to wait for.
 #pragma once
 
 namespace blockdraft::cu {
